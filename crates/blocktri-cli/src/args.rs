@@ -1,4 +1,12 @@
 //! The command line, defined once: parsing, `--help`, shell completions and man pages all come from here.
+//!
+//! | file | case |
+//! |---|---|
+//! | `generate.rs` | `generate`, a struct for each kind of matrix |
+//! | `queue.rs` | `queue` and `generate queue` |
+//! | `reproduce.rs` | `reproduce` |
+//! | `method.rs` | from a name and flags to a method with its settings, and flags that it does not read |
+//! | `values.rs` | from the text of a value to the value, for all of these |
 
 mod generate;
 pub mod method;

@@ -1,4 +1,12 @@
 //! `blocktri queue`: stationary distributions, what they say about capacity, and sweeps of plans.
+//!
+//! | file | case |
+//! |---|---|
+//! | `given.rs` | a chain from a file, and where it starts |
+//! | `times.rs` | its distributions at the times asked for; probabilities by level |
+//! | `plans.rs` | the plans of a sweep, made by the processor or on a GPU |
+//! | `report.rs` | what reports say, for scripts and for people |
+//! | `words.rs` | numbers for people |
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -2,6 +2,12 @@
 //!
 //! results.json is written after every experiment, so that an interrupted run goes on where it was; results of another program,
 //! machine, device, scale or number of threads are not taken over.
+//!
+//! | file | case |
+//! |---|---|
+//! | `html.rs` | the report as one page |
+//! | `markdown.rs` | the report as Markdown, figures beside it |
+//! | `sessions.rs` | when results were made, and how busy the machine was |
 
 mod html;
 mod markdown;

@@ -15,6 +15,14 @@
 //! and q = ⌈ku/8⌉. Elsewhere there is a window (`window.rs`) of 64h(h + 1) + 128(p + 2) values, h = p + q + 1. Where that were more than
 //! 4 MiB, bands of 32 diagonals and more on either side have a dense panel of 16 columns of kl + 24 values and 16 rows of 8. Cost:
 //! 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
+//!
+//! | file | case |
+//! |---|---|
+//! | `registers.rs` | doubles in eight lanes, 1 ≤ kl ≤ 8 and 1 ≤ ku ≤ 16: what a step changes in registers |
+//! | `groups.rs` | wider bands of doubles on AVX-512, up to 512 KiB of tiles: eight columns at a time, from the left |
+//! | `window.rs` | all others, up to 4 MiB of window: eight columns and eight rows at a time |
+//! | `panels.rs` | the rest, 32 diagonals and more on either side: panels of 16 columns; with fewer on one side column by column, here |
+//! | `partial.rs` | factors of a part of a matrix, for methods on partitions |
 
 /// A step for each lane k, a constant in each: arrays of vectors stay in registers.
 macro_rules! each_lane {

@@ -14,6 +14,12 @@
 //! Storage: D and the couplings, 5n values for each right-hand side that there has been room for at once; a factored block of k rows k² values
 //! and k indices, and n values more for each right-hand side where D is not tridiagonal. Traffic of a sweep with z coupling entries of s
 //! bytes: z(s + 4) + 4n + 6s·n bytes and gathers; s·k² + 4k more for each factored block.
+//!
+//! | file | case |
+//! |---|---|
+//! | `piece.rs` | blocks on one device, all or consecutive ones, with their factors and vectors |
+//! | `run.rs` | all blocks on one device: the host's part of a run, for one right-hand side or several |
+//! | `split.rs` | blocks on several devices, and on the processor beside them |
 
 mod piece;
 mod run;

@@ -2,6 +2,15 @@
 //!
 //! The SVG is written here and not by a plotting library because a spy plot of millions of entries must stay small:
 //! runs of equal pixels become one path each colour.
+//!
+//! | file | case |
+//! |---|---|
+//! | `chart.rs`, `axis.rs` | curves and bars between two axes; their scales and marks: for the next three |
+//! | `history.rs` | residuals of an iteration |
+//! | `probabilities.rs` | a stationary distribution |
+//! | `figure.rs` | figures of the report of `reproduce` |
+//! | `spy.rs` | the pattern of a matrix |
+//! | `png.rs` | any of these as PNG, with the feature `png` |
 
 mod axis;
 mod chart;

@@ -1,4 +1,14 @@
 //! Methods on a GPU: what of them there is, and the same answers and reports as on the processor.
+//!
+//! | file | case |
+//! |---|---|
+//! | `with_cuda.rs` | which methods are on the device, and the way to their files |
+//! | `without_cuda.rs` | the same in a build without CUDA: there is no device |
+//! | `direct.rs`, `hbisa.rs`, `krylov.rs` | the methods there: direct ones, HBISA, Krylov methods with their preconditioners |
+//! | `rbt.rs` | dense factors by random butterflies, for methods of the processor |
+//! | `device.rs` | names, errors and reports of a device, for these |
+//! | `open.rs` | a GPU held open between solves; many small chains at once on it |
+//! | `card.rs` | what an iteration with M = diag(A) takes there, for the plans of `auto` |
 
 use bt_formats::{Csr, LinearOperator, Matrix, Note, Scalar, seconds_in_words};
 use bt_iter::{ArmsOptions, LastSolver};

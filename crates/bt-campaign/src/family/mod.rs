@@ -1,4 +1,11 @@
 //! Families of small systems in which solvers go wrong.
+//!
+//! | file | case |
+//! |---|---|
+//! | `draw.rs` | random sizes, entries and orders, for all families |
+//! | `grid.rs` | a small dense matrix under construction |
+//! | `structured.rs` | families by their pattern, from chains and bands to Laplacians; positive definite ones |
+//! | `hostile.rs` | families by their values, from units to singular ones; matrices of no structure |
 
 mod draw;
 mod grid;

@@ -14,6 +14,16 @@
 //! Thomas in lanes: L.-W. Chang, J. A. Stratton, H.-S. Kim, W.-M. W. Hwu, A scalable, numerically stable,
 //! high-performance tridiagonal solver using GPUs, SC 2012, doi:10.1109/SC.2012.12, §2, has the interleaved layout; the
 //! pivoted elimination is that of LAPACK's `gtsv`. Growth and limits: `thomas.rs`, `tridiagonal_lu.rs`.
+//!
+//! | file | case |
+//! |---|---|
+//! | `tridiagonal.rs`, `solve.rs` | tridiagonal systems, stored and solved in one go; one group of them in lanes |
+//! | `factors.rs` | tridiagonal systems whose factors are kept, in lanes |
+//! | `careful.rs` | a tridiagonal system alone, where its lane is in doubt |
+//! | `band.rs` | small band systems, and block-tridiagonal ones with tiny blocks, in lanes |
+//! | `systems.rs` | systems of any kind, each in factors of its own |
+//! | `lanes.rs` | what lanes share: rows of sixteen systems, quotients, transposition |
+//! | `shape.rs` | where values lie: layouts, sizes, tiles to read and write, pieces for threads |
 
 mod band;
 mod careful;

@@ -11,6 +11,13 @@
 //!
 //! Storage and cost: as of [`crate::SparseCholesky`] in this order, and the scaling, the exchanges and what stands
 //! beside the diagonal of D.
+//!
+//! | file | case |
+//! |---|---|
+//! | `pairs.rs` | the order, in which a row without a usable diagonal stays with its partner |
+//! | `supernodal.rs` | L and D by supernodes, and solves with them |
+//! | `narrow.rs` | the diagonal block of a supernode of up to eight columns, and the rows below it |
+//! | `pivots.rs` | D of a supernode: products, inverses and sizes of its pivots of order 1 and 2 |
 
 mod narrow;
 mod pairs;

@@ -16,6 +16,17 @@
 //! [`Factorization::rcond`] tells.
 //!
 //! Storage: the factors (see `simplicial`) and A by columns, (4 + size of T)·nnz(A).
+//!
+//! | file | case |
+//! |---|---|
+//! | `scaled.rs` | what is eliminated: A by columns, scaled |
+//! | `matching.rs` | a row with a nonzero for every column, or the first column left without one |
+//! | `ordering.rs` | the order of the columns, and the pivots preferred |
+//! | `fill.rs` | entries and flops of an elimination with these pivots, counted where no symmetric pattern tells them |
+//! | `symbolic.rs` | what is known before anything is eliminated: the above, what it costs, and which way comes first |
+//! | `simplicial.rs` | column by column: where there is little fill, and where all else fails |
+//! | `blocked.rs`, `narrow.rs` | supernodes of a nearly symmetric pattern; those of up to eight columns |
+//! | `supernodal.rs` | all others: faer's supernodes, after a trial solve |
 
 mod blocked;
 mod fill;

@@ -17,6 +17,16 @@
 //! partitions, n_j(kl + ku) values each, where they are kept, else 8 vectors a partition; tips and reduced system,
 //! O(p·(kl + ku)²). Cost for p ≤ 2: that of the partitions' factorizations; each middle partition adds n_j·2(kl + ku)²
 //! flops for its spikes, or a second factorization when truncated.
+//!
+//! | file | case |
+//! |---|---|
+//! | `partition.rs`, `source.rs` | how rows are cut; the band or the blocks that are cut, and what is read of them |
+//! | `factor.rs` | one partition: its factors, its couplings, its spikes or their tips |
+//! | `reduced/` | the reduced system in the tips, a file for each way to solve it |
+//! | `sweep.rs` | what solves do in the partitions, before and after the reduced system |
+//! | `scratch.rs` | buffers for solves that run side by side |
+//! | `auto.rs` | which variant and how many partitions, for a band |
+//! | `tridiagonal/` | tridiagonal matrices: partitions eliminated without spikes |
 
 mod auto;
 mod factor;

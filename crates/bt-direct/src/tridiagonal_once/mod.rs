@@ -16,6 +16,12 @@
 //!
 //! Memory: some 400 KiB a thread and 0.2 % of the matrix. Traffic with values of s bytes: 5·s·n, or 9·s·n.
 //! Flops a row: 8 and a division, or 26 and 2 divisions. The cuts depend on n alone, the bits not on the threads.
+//!
+//! | file | case |
+//! |---|---|
+//! | `dominant.rs` | without pivoting: the unknowns at the cuts from windows, then the pieces and the rows behind them |
+//! | `pivoted.rs` | with partial pivoting: the rows that remain of the pieces, then the pieces |
+//! | `lanes.rs` | eight numbers side by side: doubles in registers of AVX-512 or AVX2, all else in arrays |
 
 mod dominant;
 pub(crate) mod lanes;

@@ -14,6 +14,13 @@
 //! couplings   COO (8 + s)·z + 4(m+1)  CSR (4 + s)·z + 4(n + 1)    dense s·Σkⱼ(kⱼ₋₁ + kⱼ₊₁) + 8(m + 1)
 //!             diagonals s·z + 5·d + 8(⌈n/8⌉ + 1)
 //! ```
+//!
+//! | file | case |
+//! |---|---|
+//! | `build.rs` | from compressed rows or dense blocks, with new values, and back to compressed rows |
+//! | `product.rs` | products with the whole matrix, and with the couplings of block rows |
+//! | `short_diagonals.rs` | couplings by diagonals of eight rows |
+//! | `part.rs` | consecutive blocks as a matrix of their own, all dense |
 
 mod build;
 mod part;

@@ -4,6 +4,18 @@
 //! compared exactly; only sums (diagonal dominance) allow for their own rounding.
 //!
 //! Cost of [`detect`]: six passes over the entries, O(nnz + n); about 60 bytes of memory a row, none an entry.
+//!
+//! | file | case |
+//! |---|---|
+//! | `symmetry.rs` | symmetric, Hermitian or skew, by exact comparison |
+//! | `dominance.rs` | diagonal dominance by rows and by columns |
+//! | `definiteness.rs` | self-adjoint matrices: what diagonal, 2 × 2 minors and dominance tell of the signs of eigenvalues |
+//! | `components.rs` | connected components of A + Aᵀ |
+//! | `partition.rs` | block-tridiagonal partitions in the given order: the finest, the natural one, lines |
+//! | `corner.rs` | far entries in corners or in a border |
+//! | `triangular.rs` | not in [`detect`]: diagonal matrices, and an order in which a matrix is triangular |
+//! | `transversal.rs` | not in [`detect`]: whether rows and columns can be paired by nonzeros |
+//! | `block_size.rs` | not in [`detect`]: blocks of one size that entries fill, as meshes have them |
 
 mod block_size;
 mod components;

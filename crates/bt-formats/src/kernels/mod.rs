@@ -13,6 +13,14 @@
 //!
 //! Traffic of a product, s = size of T: 2·s·n bytes for x and y (3·s·n where y is short enough to be read into the
 //! caches before it is written), 3·s·n for three diagonals, and the bytes of the sparse storage.
+//!
+//! | file | case |
+//! |---|---|
+//! | `compressed.rs` | compressed rows |
+//! | `slices.rs` | compressed rows with an index by diagonals |
+//! | `short_diagonals.rs` | couplings by diagonals of eight rows |
+//! | `lanes.rs` | what these share: vectors of eight numbers, and how the sums of eight rows get into y |
+//! | `memory.rs` | no kernel: large arrays in huge pages |
 
 #![allow(unsafe_code)]
 

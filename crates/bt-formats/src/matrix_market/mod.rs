@@ -16,6 +16,15 @@
 //! Memory: the text of two chunks, and (8 + size of T) bytes per entry beside the matrix while it is assembled; asked
 //! for ([`crate::memory`]) as entries arrive. Comments are not kept, and at most 64 MiB of them may precede the sizes.
 //! Cost: O(bytes + nrows).
+//!
+//! | file | case |
+//! |---|---|
+//! | `source.rs`, `token.rs` | text in chunks of whole lines, packed or not; numbers in it: for other formats too |
+//! | `header.rs` | banner, comments and sizes |
+//! | `body.rs` | entries and values, parsed in parallel |
+//! | `assemble.rs` | compressed rows from entries in file order, for other formats too |
+//! | `part.rs` | a file read in parts, by readers that see a range of its bytes each |
+//! | `write.rs` | files written, general coordinate and array |
 
 pub(crate) mod assemble;
 mod body;

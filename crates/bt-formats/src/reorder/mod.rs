@@ -8,6 +8,14 @@
 //! Patterns are those of the **non-zero values**: an entry stored as an exact zero couples nothing. Whether an order
 //! is worth taking is the caller's choice; [`bandwidth_under`] and [`profile_under`] measure it without building the
 //! permuted matrix.
+//!
+//! | file | case |
+//! |---|---|
+//! | `rcm.rs` | a narrow band: reverse Cuthill–McKee |
+//! | `spectral.rs`, `fiedler.rs` | large entries close to the diagonal; the Fiedler vector for it |
+//! | `graph.rs` | the graph of A + Aᵀ, for both |
+//! | `minimum_degree.rs` | little fill: approximate minimum degree |
+//! | `matching.rs` | a heavy diagonal: rows matched with columns, and scaled |
 
 mod fiedler;
 mod graph;

@@ -22,6 +22,15 @@
 //! Storage: L, U, E and F of every level, n values of work a level, the factors of the last. Cost of an application: 4 flops an
 //! entry of L and U, 2 an entry of E and F, and a solve on the last level; groups in parallel. The setup works on rows and
 //! groups in parallel; the factors have the same bits for any number of threads.
+//!
+//! | file | case |
+//! |---|---|
+//! | `scaling.rs` | A before the first level: scaled, its rows matched with columns |
+//! | `groups.rs` | which unknowns make groups |
+//! | `interior.rs` | the factors of B, group by group |
+//! | `level.rs` | one level, with the Schur complement for the next; a pass through all of them |
+//! | `last.rs` | the Schur complement that is left: dense factors or ILUT, and iterations with it |
+//! | `sparse_row.rs` | rows with dropping, many made in parallel |
 
 mod groups;
 mod interior;

@@ -1,4 +1,15 @@
 //! From syntax trees to what the interpreter runs: names become slots, addresses and indices.
+//!
+//! | file | case |
+//! |---|---|
+//! | `function.rs` | one function: its registers, literals, labels and frame |
+//! | `instruction.rs` | where an opcode goes; operands of arithmetic, comparison and selection |
+//! | `integer.rs`, `float.rs` | functions for integer and logical instructions; for floating-point ones |
+//! | `compare.rs`, `convert.rs` | functions for comparisons; for `cvt` and `cvta` |
+//! | `number.rs` | the bits of a register as numbers, for these functions |
+//! | `movement.rs` | moves, loads, stores and atomics |
+//! | `control.rs` | branches, calls and returns |
+//! | `synchronize.rs` | barriers, operations of a warp, fences |
 
 mod compare;
 mod control;

@@ -7,6 +7,18 @@
 //!
 //! What a function promises its caller is what the driver's documentation says; pointers that are null are refused,
 //! other invalid pointers cannot be told.
+//!
+//! | file | case |
+//! |---|---|
+//! | `state.rs` | devices, contexts and what else is remembered between calls |
+//! | `codes.rs` | result codes with their names and texts |
+//! | `query.rs` | what devices there are; texts of codes for the caller |
+//! | `context.rs` | `cuInit`, and primary contexts |
+//! | `memory.rs` | memory of devices, page-locked memory, copies and fills |
+//! | `module.rs` | modules from PTX text, their kernels and variables |
+//! | `execution.rs` | launches, attributes of kernels, occupancy |
+//! | `stream.rs` | streams, events and calls of the host |
+//! | `control.rs` | what a real driver does not have: settings and counts, for tests |
 #![allow(unsafe_code, non_snake_case, clippy::missing_safety_doc)]
 
 mod codes;

@@ -4,6 +4,15 @@
 //! have probability zero exactly. `gth` is the method to use: the others solve the same equations with cancellation or to a
 //! tolerance, and are here to be compared with it. No answer is called converged without a bound of the relative error of each
 //! of its probabilities.
+//!
+//! | file | case |
+//! |---|---|
+//! | `gth.rs` | elimination without subtraction on the envelope of Q, for other questions to a chain too |
+//! | `block_lu.rs` | block LU with one probability pinned |
+//! | `hbisa.rs` | block Gauss–Seidel sweeps until they converge |
+//! | `power.rs` | power iteration |
+//! | `sweeps.rs` | a sweep over the levels, for `hbisa.rs`, and for `block_lu.rs` to refine |
+//! | `certificate.rs` | a bound of the relative error of each probability, for all but `gth.rs` |
 
 mod block_lu;
 mod certificate;

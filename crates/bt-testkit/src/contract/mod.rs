@@ -2,6 +2,13 @@
 //!
 //! Each returns the first breach as a sentence that names the property, the operation and the figures. Data are fixed:
 //! the same object gives the same verdict.
+//!
+//! | file | case |
+//! |---|---|
+//! | `operator.rs` | matrices: entries, products and norms |
+//! | `factorization.rs` | factorizations: solves, determinant, condition; made again for other matrices |
+//! | `preconditioner.rs` | preconditioners, seen as maps z ← M⁻¹r |
+//! | `units.rs` | methods and preconditioners of scaled, permuted and adjoint matrices |
 
 mod factorization;
 mod operator;

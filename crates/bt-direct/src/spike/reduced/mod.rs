@@ -4,6 +4,13 @@
 //! b_i + V_i^(b)·t_i + W_i^(b)·b_{i−1}             = bottom tip of G_i
 //! W_{i+1}^(t)·b_i + t_i + V_{i+1}^(t)·t_{i+1}     = top tip of G_{i+1}
 //! ```
+//!
+//! | file | case |
+//! |---|---|
+//! | `recursive.rs` | neighbouring partitions merged until one is left: the default |
+//! | `explicit.rs` | S̃ formed, a block for each cut, and factored by block LU |
+//! | `pairs.rs` | truncated: the far tips dropped, a small system for each cut |
+//! | `iterative.rs` | BiCGSTAB without S̃, by solves in the partitions |
 
 mod explicit;
 mod iterative;

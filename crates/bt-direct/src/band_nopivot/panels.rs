@@ -1,4 +1,4 @@
-//! Bands of 32 diagonals and more on either side: by panels of columns, as in `band_lu/panels.rs` but without exchanges. The
+//! Bands of 32 diagonals and more on either side that are too wide for groups and the window: by panels of columns, as in `band_lu/panels.rs` but without exchanges. The
 //! operations on an element and their order are those of elimination column by column; in single precision panels fuse products
 //! and sums.
 //!
@@ -25,7 +25,7 @@ fn stride(kl: usize) -> usize {
     (kl + PANEL).next_multiple_of(LANES)
 }
 
-/// Values of scratch: the dense copy. None for narrow bands, which go column by column.
+/// Values of scratch: the dense copy. None for bands that are narrow on one side, which go column by column.
 pub(super) fn scratch(kl: usize, ku: usize) -> usize {
     if kl.min(ku) < 2 * PANEL { 0 } else { stride(kl).saturating_mul(PANEL) }
 }

@@ -1,4 +1,4 @@
-//! Kernels of y ← α·A·x + β·y with AVX-512, each beside plain code for every machine and scalar.
+//! Kernels of y ← α·A·x + β·y with AVX-512, each beside plain code for every machine and scalar, and memory in huge pages.
 //!
 //! A matrix with a handful of entries a row costs a loop in plain code one mispredicted branch a row, some 20 cycles,
 //! and gathers cost four times more on some machines than on others. None of the three kernels does either:

@@ -105,7 +105,7 @@ fn frame(progress: Progress, column: Option<usize>, tolerance: f64) -> Option<(f
         Progress::Step { phase, done, total } => {
             let what = match phase {
                 "read" => None,
-                "factor" => Some("factoring"),
+                "setup" => Some("factoring"),
                 other => Some(other),
             };
             Some((done as f64 / total.max(1) as f64, what.map(str::to_owned)))
@@ -195,7 +195,7 @@ mod tests {
         let (fraction, text) = frame(shown[0], Some(1), 1e-8).unwrap();
         assert!((fraction - 0.5).abs() < 1e-12);
         assert_eq!(text.as_deref(), Some("right-hand side 2, iteration 2, residual 1.0e-4 of 1e-8"));
-        let step = Progress::Step { phase: "factor", done: 1, total: 4 };
+        let step = Progress::Step { phase: "setup", done: 1, total: 4 };
         assert_eq!(frame(step, None, 1e-8), Some((0.25, Some("factoring".into()))));
         let read = Progress::Step { phase: "read", done: 1, total: 2 };
         assert_eq!(frame(read, None, 1e-8), Some((0.5, None)), "the line names the file");
@@ -207,6 +207,6 @@ mod tests {
         let cancel = CancelToken::new();
         let mut watch = Watch::new(cancel.clone(), Line::spinner(false, String::new()), 1e-8);
         cancel.cancel();
-        assert!(watch.observe(Progress::Step { phase: "factor", done: 1, total: 2 }).is_break());
+        assert!(watch.observe(Progress::Step { phase: "setup", done: 1, total: 2 }).is_break());
     }
 }

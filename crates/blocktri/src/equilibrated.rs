@@ -86,7 +86,7 @@ pub(crate) fn of_matching<T: Scalar>(a: &Csr<T>, row_of_col: &[u32], m: &Matchin
 }
 
 /// What brings the largest entry of each row to 1, then that of each column, as numbers that those of A need not have room for.
-pub(crate) fn in_double<T: Scalar>(a: &Csr<T>) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn in_double<T: Scalar>(a: &dyn Matrix<T>) -> (Vec<f64>, Vec<f64>) {
     let inverse = |largest: f64| if largest > 0.0 { largest.recip().min(f64::MAX) } else { 1.0 };
     let (mut rows, mut cols) = (vec![0.0f64; a.nrows()], vec![0.0f64; a.ncols()]);
     a.for_each_entry(&mut |i, _, v| rows[i] = rows[i].max(v.abs().to_f64()));
@@ -123,6 +123,16 @@ pub(crate) fn extents_are_alike(rows: (f64, f64), cols: impl FnOnce() -> (f64, f
     let rows = ratio(rows);
     // What a row's factor does to a column is no more than the factors differ by.
     4.0 * rows < SPREAD && 8.0 * rows * ratio(cols()) < SPREAD
+}
+
+/// Whether the factors of rows, then of columns, that bring the largest numbers of lines to 1 differ too little to be worth it: two passes over A.
+pub(crate) fn need_no_scaling<T: Scalar>(a: &dyn Matrix<T>) -> bool {
+    let (rows, cols) = in_double(a);
+    let is_narrow = |factors: &[f64]| {
+        let (least, most) = factors.iter().fold((f64::INFINITY, 0.0f64), |(l, m), &f| (l.min(f), m.max(f)));
+        4.0 * most < SPREAD * least
+    };
+    is_narrow(&rows) && is_narrow(&cols)
 }
 
 /// Whether products of numbers from the least to the most stay far from the ends of the range.

@@ -10,7 +10,7 @@ use bt_formats::{Csr, Error as InputError, Extremes, LinearOperator, Matrix, Sca
 use faer::{ColRef, MatRef};
 
 use crate::direct::{Direct, Family};
-use crate::equilibrated::{are_alike, are_in_the_middle, extents_are_alike};
+use crate::equilibrated::{are_alike, are_in_the_middle, extents_are_alike, need_no_scaling};
 use crate::error::Error;
 use crate::stored::{Full, Stored};
 
@@ -20,6 +20,8 @@ pub(crate) struct Format<T: Scalar> {
     pub stored: Stored<T>,
     /// Weakly diagonally dominant by rows: elimination without interchanges has growth at most 2.
     pub is_dominant: bool,
+    /// A lower bound of 1/(‖A‖∞‖A⁻¹‖∞), which dominance tells; 0 or less where it tells nothing.
+    pub rcond: f64,
 }
 
 /// The matrix of a solver.
@@ -59,8 +61,11 @@ impl<T: Scalar> Format<T> {
             return Err(error);
         }
         let lines_are_alike = || extents_are_alike(found.row_sizes, || found.column_sizes);
-        let in_good_units = are_in_the_middle::<T>(found.sizes) && (are_alike(found.sizes) || lines_are_alike());
-        Ok(in_good_units.then_some(Self { stored, is_dominant: found.is_dominant }))
+        let are_alike = || are_alike(found.sizes) || lines_are_alike() || need_no_scaling(stored.as_matrix());
+        let in_good_units = are_in_the_middle::<T>(found.sizes) && are_alike();
+        // A row of a dominant matrix sums to twice its largest number at most.
+        let (is_dominant, rcond) = (found.margin >= 0.0, found.margin / (2.0 * found.row_sizes.1));
+        Ok(in_good_units.then_some(Self { stored, is_dominant, rcond }))
     }
 
     pub fn given(&self) -> Given<'_, T> {
@@ -96,19 +101,21 @@ impl<T: Scalar> Stored<T> {
         }
     }
 
-    /// Whether a band with kl = ku is Hermitian with a positive diagonal: what Cholesky has the last word on.
-    pub fn is_definite_band(&self) -> bool {
+    /// Whether a band with kl = ku seems Hermitian with a positive diagonal. Cholesky looks at all of it, and has the last word: here it is the
+    /// columns next to the ends, where boundary conditions are, and a few between.
+    pub fn may_be_definite_band(&self) -> bool {
+        /// Between two columns that are looked at.
+        const STEP: usize = 64;
         let Self::Band(a) = self else { return false };
-        let (values, ldab, k) = (a.values(), a.ldab(), a.ku());
+        let (values, ldab, k, n) = (a.values(), a.ldab(), a.ku(), a.n());
+        // a(j, j), then a(j + 1, j) and so on; a(j, j + d) is d columns further and d rows above the diagonal.
+        let place = |j: usize| j * ldab + 2 * k;
+        let is_mirrored = |j: usize, d: usize| values[place(j) + d] == Scalar::conj(values[place(j) + d * (ldab - 1)]);
         let positive = |v: T| v.re() > zero() && v.im() == zero();
-        k == a.kl()
-            && (0..a.n()).all(|j| {
-                // a(j + d, j) and a(j, j + d)
-                let diagonal = j * ldab + 2 * k;
-                let mut below = 1..(k + 1).min(a.n() - j);
-                positive(values[diagonal])
-                    && below.all(|d| values[diagonal + d] == Scalar::conj(values[diagonal + d * (ldab - 1)]))
-            })
+        let columns = (0..n).filter(|&j| j.is_multiple_of(STEP) || j <= k || j + k >= n.saturating_sub(2));
+        let is_of_definite =
+            |j: usize| positive(values[place(j)]) && (1..(k + 1).min(n - j)).all(|d| is_mirrored(j, d));
+        k == a.kl() && columns.into_iter().all(is_of_definite)
     }
 }
 
@@ -151,6 +158,14 @@ impl<T: Scalar> Held<T> {
         match self {
             Self::Rows(a) => a,
             Self::Format { format, .. } => format.as_matrix(),
+        }
+    }
+
+    /// A lower bound of 1/(‖A‖∞‖A⁻¹‖∞), where the format tells one.
+    pub fn rcond_bound(&self) -> f64 {
+        match self {
+            Self::Rows(_) => 0.0,
+            Self::Format { format, .. } => format.rcond,
         }
     }
 

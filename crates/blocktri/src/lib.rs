@@ -4,6 +4,7 @@
 mod analyze;
 mod any;
 mod auto;
+mod batch;
 mod build;
 mod calibrate;
 mod candidate;
@@ -60,6 +61,7 @@ pub use analyze::{Analysis, Explanation, FormatBytes, HybridSummary, RcmStructur
 pub use any::{
     AnyColumns, AnyLogDet, AnyMatrix, AnyPreconditioner, AnyScalar, AnySelectedInverse, AnySolution, AnySolver,
 };
+pub use batch::solve_batch;
 pub use bt_direct::spike::TridiagonalSolver;
 pub use bt_direct::{
     Cyclic, FactorError, FactorStats, Factorization, Given, Inertia, LogDet, Place, RbtOptions, Refinement,

@@ -335,7 +335,7 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
                 push(Direct::BandLuNoPivot, without, bytes(Direct::BandLuNoPivot), format!("{structure}, dominant"));
             }
             let gains = SURE * machine.seconds::<T>(nnz, &half) < machine.seconds::<T>(nnz, &whole);
-            if kl == ku && gains && format.stored.is_definite_band() {
+            if kl == ku && gains && format.stored.may_be_definite_band() {
                 let structure = format!("{kl} sub-diagonals, Hermitian");
                 push(Direct::BandCholesky, half, bytes(Direct::BandCholesky), structure);
             }

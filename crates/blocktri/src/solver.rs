@@ -137,7 +137,7 @@ impl<T: Scalar> Solver<T> {
         }
         let start = Instant::now();
         let Some(format) = Format::of(given)? else { return Ok(None) };
-        let (method, candidates, notes) = if let Method::Direct(method, _) = options.method {
+        let (mut method, candidates, mut notes) = if let Method::Direct(method, _) = options.method {
             (method, Vec::new(), Vec::new())
         } else {
             let plan = plan_of_format(&format);
@@ -146,14 +146,22 @@ impl<T: Scalar> Solver<T> {
             (method, plan.candidates, vec![note])
         };
         let chosen = start.elapsed();
-        match factor_in_format(format.given(), method, options, monitor) {
-            Ok(factored) => {
-                let a = Held::in_format(format);
-                Ok(Some(Self::made(a, factored, factoring, options, candidates, notes, (start, chosen))))
+        loop {
+            match factor_in_format(format.given(), method, options, monitor) {
+                Ok(factored) => {
+                    let a = Held::in_format(format);
+                    return Ok(Some(Self::made(a, factored, factoring, options, candidates, notes, (start, chosen))));
+                }
+                Err(stopped @ Error::Factor(FactorError::Stopped)) => return Err(stopped),
+                Err(failure) => match method.fallback() {
+                    Some(next) if options.method.is_auto() && is_of_method(&failure) && takes(given, next) => {
+                        notes.push(Note::HandedOver { to: next.name(), why: failure.to_string() });
+                        method = next;
+                    }
+                    // By rows the error is told, or another method found.
+                    _ => return Ok(None),
+                },
             }
-            Err(stopped @ Error::Factor(FactorError::Stopped)) => Err(stopped),
-            // By rows the error is told, or another method found.
-            Err(_) => Ok(None),
         }
     }
 
@@ -464,13 +472,17 @@ impl<T: Scalar> Solver<T> {
     }
 
     /// Whether rounding may have taken digits of x: d = op(F)⁻¹·r of the residual r, which is rounding all over, is of the size of
-    /// the error, and tells in one solve what an estimate of the condition number does in five. Found out once per factorization.
+    /// the error, and tells in one solve what an estimate of the condition number does in five. Found out once per factorization, without a solve
+    /// where dominance tells that half of the digits cannot be lost.
     fn is_in_doubt(&self, op: Op, r: &Mat<T>, x: &Mat<T>) -> bool {
         let n = x.nrows();
         if n <= DOUBLED_ROWS || self.factored.precision == Precision::Single || self.factored.rcond_is_known() {
             return true;
         }
         *self.doubt.get_or_init(|| {
+            if self.a.rcond_bound() > unit_roundoff::<T>().sqrt() {
+                return false;
+            }
             let (mut d, x) = (r.subcols(0, 1).to_owned(), x.col_as_slice(0));
             self.factored.factors.solve_op_in_place(op, d.as_mut());
             let (largest_d, largest_x) = (max_abs(d.col_as_slice(0)), max_abs(x));
@@ -614,6 +626,11 @@ impl<T: Scalar> Solver<T> {
     }
 }
 
+/// Whether a failure is the method's, and the matrix may be regular.
+fn is_of_method(failure: &Error) -> bool {
+    matches!(failure, Error::Factor(FactorError::Breakdown { .. }) | Error::Input(InputError::InvalidStructure { .. }))
+}
+
 /// Steps for rows by themselves, at most.
 const ROW_STEPS: usize = 4;
 
@@ -694,6 +711,35 @@ mod tests {
     use bt_formats::{Band, HybridLayout, Partition, Tridiagonal};
 
     use super::*;
+
+    #[test]
+    fn a_band_that_only_seemed_definite_is_handed_over_as_it_stands() {
+        // Wide enough for half of the work to be worth a look.
+        let (n, k) = (4 * DOUBLED_ROWS, 48);
+        let made = |changed: (usize, usize), value: f64| {
+            let mut a = Band::zeros(n, k, k).unwrap();
+            for j in 0..n {
+                a.column_range(j).for_each(|i| *a.get_mut(i, j) = if i == j { 40.0 } else { 1.0 / (1 + i + j) as f64 });
+            }
+            *a.get_mut(changed.0, changed.1) = value;
+            a
+        };
+        let b = Mat::from_fn(n, 1, |i, _| 1.0 + i as f64);
+        // As it should be; not Hermitian where nobody looks; not definite.
+        for (changed, value, method) in [
+            ((0, 0), 40.0, Direct::BandCholesky),
+            ((100, 97), -3.0, Direct::BandLu),
+            ((1000, 1000), -40.0, Direct::BandLu),
+        ] {
+            let solver = Solver::new(&made(changed, value), &SolveOptions::default(), &mut ()).unwrap();
+            assert_eq!(solver.method(), method, "{changed:?}");
+            let answer = solver.solve(b.as_ref()).unwrap();
+            assert_eq!(answer.report.outcome, Outcome::Converged, "{changed:?}");
+            let handed = |note: &Note| matches!(note, Note::HandedOver { to: "band-lu", .. });
+            assert_eq!(answer.report.notes.iter().any(handed), method == Direct::BandLu, "{changed:?}");
+            assert!(matches!(&solver.a, Held::Format { rows, .. } if rows.get().is_none()), "{changed:?}");
+        }
+    }
 
     #[test]
     fn no_rows_are_made_of_a_format_that_is_solved_as_it_stands() {

@@ -137,7 +137,7 @@ impl<T: Scalar> BandCholesky<T> {
         Self::with_monitor(a, &mut ())
     }
 
-    /// As [`BandCholesky::new`], reporting `Progress::Step { phase: "factor", .. }` in columns.
+    /// As [`BandCholesky::new`], reporting `Progress::Step { phase: "setup", .. }` in columns.
     ///
     /// # Errors
     /// As [`BandCholesky::new`]; [`FactorError::Stopped`] when the monitor says so.
@@ -417,7 +417,7 @@ impl<T: Scalar> BandCholesky<T> {
         let strip = strip.next_multiple_of(panels::WIDTH);
         let mut first = 0;
         while first < n {
-            if monitor.observe(Progress::Step { phase: "factor", done: first, total: n }).is_break() {
+            if monitor.observe(Progress::Step { phase: "setup", done: first, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             let last = (first + strip).min(n);

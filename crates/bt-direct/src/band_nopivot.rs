@@ -210,7 +210,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         Self::with_options(a, None, &mut ())
     }
 
-    /// Factors a copy of `a`, boosting small pivots where told to, and reports `Progress::Step { phase: "factor", .. }` in columns.
+    /// Factors a copy of `a`, boosting small pivots where told to, and reports `Progress::Step { phase: "setup", .. }` in columns.
     /// [`FactorStats::boosted_pivots`] counts the pivots boosted; when it is not zero, A = L·U holds only up to the boosts, and solutions need
     /// refinement.
     ///
@@ -451,7 +451,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
         }
         let (mut own, mut first) = (Vec::new(), 0);
         while first < n {
-            if monitor.observe(Progress::Step { phase: "factor", done: first, total: n }).is_break() {
+            if monitor.observe(Progress::Step { phase: "setup", done: first, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             let last = (first + strip).min(n);

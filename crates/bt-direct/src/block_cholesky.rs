@@ -264,7 +264,7 @@ impl<T: Scalar> BlockCholesky<T> {
         let (before, rest) = values.split_at_mut(starts[middle]);
         let (own, after) = rest.split_at_mut(starts[middle + 1] - starts[middle]);
         let [first, second] = work;
-        let step = |done| Progress::Step { phase: "factor", done, total: m };
+        let step = |done| Progress::Step { phase: "setup", done, total: m };
         let mut done = 0;
         let mut go_on = || {
             done += 1;

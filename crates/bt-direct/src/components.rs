@@ -111,8 +111,7 @@ impl<T: Scalar> Components<T> {
             stopped.store(matches!(first, Some(Err(FactorError::Stopped))), Ordering::Relaxed);
             // The others may take longer.
             while !finished.load(Ordering::Acquire) {
-                if monitor.observe(Progress::Step { phase: "factor", done: 1, total: partition.n_blocks() }).is_break()
-                {
+                if monitor.observe(Progress::Step { phase: "setup", done: 1, total: partition.n_blocks() }).is_break() {
                     stopped.store(true, Ordering::Relaxed);
                 }
                 if rayon::yield_now() != Some(rayon::Yield::Executed) {
@@ -121,7 +120,7 @@ impl<T: Scalar> Components<T> {
             }
         });
         let done = partition.n_blocks();
-        let stop = monitor.observe(Progress::Step { phase: "factor", done, total: done }).is_break();
+        let stop = monitor.observe(Progress::Step { phase: "setup", done, total: done }).is_break();
         if stop || stopped.into_inner() {
             return Err(FactorError::Stopped);
         }
@@ -188,7 +187,7 @@ impl<T: Scalar> Components<T> {
         self.stats = self.stats.void();
         let total = self.parts.len();
         let mut observe = |done| {
-            let step = Progress::Step { phase: "factor", done, total };
+            let step = Progress::Step { phase: "setup", done, total };
             if monitor.observe(step).is_break() { Err(FactorError::Stopped) } else { Ok(()) }
         };
         observe(0)?;

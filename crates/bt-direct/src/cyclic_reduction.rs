@@ -116,7 +116,7 @@ impl<T: Scalar> CyclicReduction<T> {
         Self::with_options(a, Switch::Never, &mut ())
     }
 
-    /// Factors `a`, the last levels as told, reporting `Progress::Step { phase: "factor", .. }` in levels.
+    /// Factors `a`, the last levels as told, reporting `Progress::Step { phase: "setup", .. }` in levels.
     ///
     /// # Errors
     /// As [`CyclicReduction::new`]; [`FactorError::Stopped`] when the monitor says so.
@@ -229,7 +229,7 @@ impl<T: Scalar> CyclicReduction<T> {
                 (a[j], b[j], c[j]) = (-products[2], d, -products[3]);
                 self.sizes[j] = size;
             }
-            let step = Progress::Step { phase: "factor", done: k + 1, total: self.levels.len() };
+            let step = Progress::Step { phase: "setup", done: k + 1, total: self.levels.len() };
             if monitor.observe(step).is_break() {
                 return Err(FactorError::Stopped);
             }

@@ -142,7 +142,7 @@ impl<T: Scalar> PartialPivotLu<T> {
         let width = if n <= UNOBSERVED { n } else { PANEL };
         let mut k = 0;
         while k < n {
-            if monitor.observe(Progress::Step { phase: "factor", done: k, total: n }).is_break() {
+            if monitor.observe(Progress::Step { phase: "setup", done: k, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             self.eliminate(k, width.min(n - k));

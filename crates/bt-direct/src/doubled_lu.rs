@@ -196,7 +196,7 @@ impl<T: Scalar> DoubledLu<T> {
         let mut largest = max_a;
         let mut smallest = f64::INFINITY;
         for k in 0..n {
-            if monitor.observe(Progress::Step { phase: "factor", done: k, total: n }).is_break() {
+            if monitor.observe(Progress::Step { phase: "setup", done: k, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             let (done, rest) = self.values.split_at_mut((k + 1) * n);

@@ -408,7 +408,7 @@ pub(crate) fn eliminate<E: Element>(
 ) -> Result<(), Stop> {
     let n = a.nrows();
     if n <= SMALL {
-        if monitor.observe(Progress::Step { phase: "factor", done: first, total: maxima.n() }).is_break() {
+        if monitor.observe(Progress::Step { phase: "setup", done: first, total: maxima.n() }).is_break() {
             return Err(Stop::Stopped);
         }
         return kernels::eliminate(a, first, maxima).map_or(Ok(()), |column| Err(Stop::Pivot(column)));

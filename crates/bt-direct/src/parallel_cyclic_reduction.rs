@@ -73,7 +73,7 @@ impl<T: Scalar> ParallelCyclicReduction<T> {
         Self::with_monitor(a, &mut ())
     }
 
-    /// As [`ParallelCyclicReduction::new`], reporting `Progress::Step { phase: "factor", .. }` in levels.
+    /// As [`ParallelCyclicReduction::new`], reporting `Progress::Step { phase: "setup", .. }` in levels.
     ///
     /// # Errors
     /// As [`ParallelCyclicReduction::new`]; [`FactorError::Stopped`] when the monitor says so.
@@ -207,7 +207,7 @@ impl<T: Scalar> ParallelCyclicReduction<T> {
                 (next[0][i], next[1][i], next[2][i]) = (-terms[2], d, -terms[3]);
             }
             std::mem::swap(&mut now, &mut next);
-            let step = Progress::Step { phase: "factor", done: k + 1, total: n_levels(n) };
+            let step = Progress::Step { phase: "setup", done: k + 1, total: n_levels(n) };
             if monitor.observe(step).is_break() {
                 return Err(FactorError::Stopped);
             }

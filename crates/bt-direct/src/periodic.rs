@@ -79,7 +79,7 @@ impl<T: Scalar> PeriodicTridiagonal<T> {
         Self::with_monitor(a, &mut ())
     }
 
-    /// As [`PeriodicTridiagonal::new`], reporting `Progress::Step { phase: "factor", .. }` in columns.
+    /// As [`PeriodicTridiagonal::new`], reporting `Progress::Step { phase: "setup", .. }` in columns.
     ///
     /// # Errors
     /// As [`PeriodicTridiagonal::new`]; [`FactorError::Stopped`] when the monitor says so.

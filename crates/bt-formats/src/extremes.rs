@@ -21,7 +21,7 @@ const LANES: usize = 8;
 /// // [    1 −3 ]
 /// let a = Tridiagonal::new(vec![0.0, 2.0, 1.0], vec![4.0, 2.0, -3.0], vec![-1.0, 0.0, 0.0])?;
 /// let found = Extremes::of(&a);
-/// assert!(found.are_finite && found.is_dominant);
+/// assert!(found.are_finite && found.margin == 0.0);
 /// assert_eq!((found.sizes, found.row_sizes, found.column_sizes), ((1.0, 4.0), (2.0, 4.0), (2.0, 4.0)));
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
@@ -36,8 +36,9 @@ pub struct Extremes {
     pub row_sizes: (f64, f64),
     /// Smallest and largest of the largest sizes in a column.
     pub column_sizes: (f64, f64),
-    /// Weakly diagonally dominant by rows.
-    pub is_dominant: bool,
+    /// minᵢ (|aᵢᵢ| − Σ |aᵢⱼ|, j ≠ i), −∞ where that is no number: at least 0 where the diagonal dominates by rows, weakly, and then a lower bound of
+    /// 1/‖A⁻¹‖∞ (J. M. Varah, Linear Algebra Appl. 11 (1975) 3–5, doi:10.1016/0024-3795(75)90112-3).
+    pub margin: f64,
 }
 
 impl Extremes {
@@ -58,20 +59,39 @@ impl Extremes {
     }
 
     fn joined(ncols: usize, pieces: &[Piece]) -> Self {
-        let mut columns = vec![0.0f64; ncols];
         let mut sums = 0.0;
-        let (mut sizes, mut rows, mut is_dominant) = (NONE, NONE, true);
+        let (mut sizes, mut rows, mut margin) = (NONE, NONE, f64::INFINITY);
         for piece in pieces {
             sums += piece.sum;
             sizes = both(sizes, piece.sizes);
             rows = both(rows, piece.rows);
-            is_dominant &= piece.is_dominant;
-            let columns = &mut columns[piece.first_column..];
-            columns.iter_mut().zip(&piece.columns).for_each(|(most, &size)| *most = larger(*most, size));
+            margin = margin.min(piece.margin);
         }
-        let column_sizes = extent(&columns);
-        Self { are_finite: sums.is_finite(), sizes, row_sizes: rows, column_sizes, is_dominant }
+        Self { are_finite: sums.is_finite(), sizes, row_sizes: rows, column_sizes: column_sizes(ncols, pieces), margin }
     }
+}
+
+/// Smallest and largest of the largest sizes in a column, of which pieces have parts. Those of a column that no later piece has are put together once:
+/// only the others are kept.
+fn column_sizes(ncols: usize, pieces: &[Piece]) -> (f64, f64) {
+    let (mut found, mut first) = (NONE, 0);
+    // Of columns `first`, `first` + 1 and so on.
+    let mut open: Vec<f64> = Vec::new();
+    // Where the columns of the pieces after each begin.
+    let mut later: Vec<usize> = vec![ncols; pieces.len()];
+    for k in (1..pieces.len()).rev() {
+        later[k - 1] = later[k].min(pieces[k].first_column);
+    }
+    for (piece, &next) in pieces.iter().zip(&later) {
+        let end = (piece.first_column + piece.columns.len()).max(next);
+        open.resize(open.len().max(end - first), 0.0);
+        let part = &mut open[piece.first_column - first..];
+        part.iter_mut().zip(&piece.columns).for_each(|(most, &size)| *most = larger(*most, size));
+        let done = open.drain(..next - first);
+        found = both(found, extent(done.as_slice()));
+        first = next;
+    }
+    found
 }
 
 /// What holds of no number.
@@ -82,7 +102,16 @@ fn both((least, most): (f64, f64), (also_least, also_most): (f64, f64)) -> (f64,
 }
 
 fn extent(sizes: &[f64]) -> (f64, f64) {
-    sizes.iter().fold(NONE, |found, &size| both(found, (size, size)))
+    let (mut least, mut most) = ([NONE.0; LANES], [NONE.1; LANES]);
+    let (eights, rest) = sizes.as_chunks::<LANES>();
+    for eight in eights {
+        for l in 0..LANES {
+            least[l] = if eight[l] < least[l] { eight[l] } else { least[l] };
+            most[l] = larger(most[l], eight[l]);
+        }
+    }
+    let lanes = least.into_iter().zip(most).chain(rest.iter().map(|&size| (size, size)));
+    lanes.fold(NONE, both)
 }
 
 #[inline(always)]
@@ -95,7 +124,7 @@ struct Piece {
     sum: f64,
     sizes: (f64, f64),
     rows: (f64, f64),
-    is_dominant: bool,
+    margin: f64,
     first_column: usize,
     /// The largest sizes, from that column on.
     columns: Vec<f64>,
@@ -120,8 +149,7 @@ fn found_in<T: Scalar>(rows: Range<usize>, runs: &[Run<'_, T>]) -> Piece {
         sum: open.sums.iter().sum(),
         sizes: (open.least.iter().copied().fold(f64::INFINITY, f64::min), rows.1),
         rows,
-        // NaN is not.
-        is_dominant: beyond.iter().all(|sum| *sum <= 0.0),
+        margin: margin_of(beyond),
         first_column: columns.start,
         columns: open.columns,
     }
@@ -141,8 +169,12 @@ fn by_entries<T: Scalar, A: Matrix<T> + ?Sized>(a: &A) -> Vec<Piece> {
         beyond[i] += if i == j { -modulus } else { modulus };
     });
     let rows = extent(&rows);
-    let is_dominant = beyond.iter().all(|sum| *sum <= 0.0);
-    vec![Piece { sum, sizes: (least, rows.1), rows, is_dominant, first_column: 0, columns }]
+    vec![Piece { sum, sizes: (least, rows.1), rows, margin: margin_of(&beyond), first_column: 0, columns }]
+}
+
+/// The least |aᵢᵢ| − Σ |aᵢⱼ|, of the negatives; −∞ where there is a NaN.
+fn margin_of(beyond: &[f64]) -> f64 {
+    beyond.iter().fold(f64::INFINITY, |least, &sum| if sum.is_nan() { f64::NEG_INFINITY } else { least.min(-sum) })
 }
 
 /// |re v| + |im v|, and |v|, which may leave the range where the other is near an end of it.
@@ -314,17 +346,17 @@ mod tests {
             let mut a = Band::zeros(600, 2, 1).unwrap();
             (0..600).for_each(|j| a.column_range(j).for_each(|i| *a.get_mut(i, j) = if i == j { -3.0 } else { 1.0 }));
             *a.get_mut(555, 555) = diagonal;
-            Extremes::of(&a).is_dominant
+            Extremes::of(&a).margin
         };
-        assert!(with(-3.0) && with(3.0));
-        assert!(!with(2.75));
+        assert!(with(-3.0) == 0.0 && with(3.0) == 0.0);
+        assert_eq!(with(2.75), -0.25);
         // |3 + 4i| = 5, whose parts sum to 7.
         let complex = |beside: f64| {
             let off = c64::new(beside, 0.0);
             let a = Tridiagonal::new(vec![c64::default(), off], vec![c64::new(3.0, 4.0); 2], vec![off, c64::default()]);
-            Extremes::of(&a.unwrap()).is_dominant
+            Extremes::of(&a.unwrap()).margin
         };
-        assert!(complex(5.0) && !complex(5.5));
+        assert_eq!((complex(4.5), complex(5.5)), (0.5, -0.5));
     }
 
     #[test]

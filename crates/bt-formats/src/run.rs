@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::kernels::prefetch;
+
 /// Entries of consecutive rows.
 #[derive(Clone, Debug)]
 pub enum Run<'a, T> {
@@ -92,6 +94,7 @@ impl<'a, T> Run<'a, T> {
             }
             Self::Band { ref rows, kl, ku, values, .. } => {
                 for j in self.columns() {
+                    fetch(values, (kl, ku), j + AHEAD);
                     let (first, end) = (rows.start.max(j.saturating_sub(ku)), rows.end.min(j + kl + 1));
                     let column = (2 * kl + ku) * j + kl + ku;
                     visit(first, j, &values[column + first..column + end]);
@@ -100,6 +103,23 @@ impl<'a, T> Run<'a, T> {
             Self::Diagonal { .. } | Self::Tridiagonal { .. } => {}
         }
     }
+}
+
+/// How many columns of a band are asked for before they are read, and how many entries of one make that pay.
+pub(crate) const AHEAD: usize = 24;
+const LONG: usize = 32;
+
+/// Asks for a column of a band where columns are long: between two of them is room for fill, over which no processor looks ahead.
+#[inline(always)]
+pub(crate) fn fetch<T>(values: &[T], (kl, ku): (usize, usize), j: usize) {
+    const LINE: usize = 64;
+    let ldab = 2 * kl + ku + 1;
+    if kl + ku + 1 < LONG {
+        return;
+    }
+    // Eight rows at an end of the column reach over it.
+    let (first, end) = ((j * ldab + kl).saturating_sub(7), (j + 1) * ldab + 7);
+    (first..end + LINE / size_of::<T>()).step_by(LINE / size_of::<T>()).for_each(|at| prefetch(values, at));
 }
 
 /// N numbers from `at` on.

@@ -363,10 +363,15 @@ fn a_dominant_band_that_is_singular_is_not_solved_quietly() {
     let on_one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let options = SolveOptions::by(Direct::BandLuNoPivot);
     for options in [SolveOptions::default(), options] {
-        let told = match on_one_thread.install(|| solve(&a, b.as_ref(), &options, &mut ())) {
-            Ok(s) => s.report.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-            Err(e) => e.to_string(),
+        let doubts = |note: &Note| {
+            matches!(note, Note::SingularToPrecision { .. } | Note::SingularButExact { .. } | Note::SumsToZero { .. })
         };
-        assert!(told.contains("singular") || told.contains("pivot"), "{told}");
+        match on_one_thread.install(|| solve(&a, b.as_ref(), &options, &mut ())) {
+            Ok(s) => assert!(s.report.notes.iter().any(doubts), "{:?}", s.report.notes),
+            Err(e) => {
+                let told = e.to_string();
+                assert!(told.contains("singular") || told.contains("pivot"), "{told}");
+            }
+        }
     }
 }

@@ -33,8 +33,13 @@ fn options(method: &Method) -> SolveOptions {
     to(method, StopCriterion { rtol: 1e-9, ..StopCriterion::default() })
 }
 
+/// By the method, to this criterion where it iterates.
 fn to(method: &Method, stop: StopCriterion) -> SolveOptions {
-    SolveOptions::by(method.clone().with_stop(stop).unwrap())
+    let mut method = method.clone();
+    if let Some(criterion) = method.stop_mut() {
+        *criterion = stop;
+    }
+    SolveOptions::by(method)
 }
 
 /// Method and preconditioner.

@@ -166,7 +166,7 @@ impl<T: Scalar> BandLu<T> {
         Self::with_monitor(a, &mut ())
     }
 
-    /// As [`BandLu::new`], reporting `Progress::Step { phase: "factor", .. }` in columns.
+    /// As [`BandLu::new`], reporting `Progress::Step { phase: "setup", .. }` in columns.
     ///
     /// # Errors
     /// As [`BandLu::new`]; [`FactorError::Stopped`] when the monitor says so.
@@ -340,7 +340,7 @@ impl<T: Scalar> BandLu<T> {
         }
         while first < total {
             let done = ends.iter().map(|e| first.min(e.shape.cols)).sum();
-            if monitor.observe(Progress::Step { phase: "factor", done, total: n }).is_break() {
+            if monitor.observe(Progress::Step { phase: "setup", done, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             match ends {

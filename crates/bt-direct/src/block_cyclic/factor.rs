@@ -102,7 +102,7 @@ impl<T: Scalar> BlockCyclicReduction<T> {
         let (mut first_value, mut first_pivot, mut first_sum) = (0, 0, 0);
         for level in 0..levels(m) {
             for from in (0..count(level, m)).step_by(batch) {
-                if monitor.observe(Progress::Step { phase: "factor", done, total: m }).is_break() {
+                if monitor.observe(Progress::Step { phase: "setup", done, total: m }).is_break() {
                     return Err(FactorError::Stopped);
                 }
                 let blocks = from..(from + batch).min(count(level, m));

@@ -489,7 +489,7 @@ impl<T: Scalar> BlockLu<T> {
 /// Blocks of chains are counted before they are done, and again where a kernel left them to another.
 fn observe(monitor: &mut dyn Monitor, done: usize, total: usize) -> Result<(), Stop> {
     let done = done.min(total - 1);
-    match monitor.observe(Progress::Step { phase: "factor", done, total }) {
+    match monitor.observe(Progress::Step { phase: "setup", done, total }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(FactorError::Stopped.into()),
     }

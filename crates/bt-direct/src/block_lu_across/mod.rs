@@ -221,7 +221,7 @@ impl<T: Scalar> BlockLuAcross<T> {
             self.load(a, 0);
         }
         for j in 0..m {
-            if monitor.observe(Progress::Step { phase: "factor", done: j, total: m }).is_break() {
+            if monitor.observe(Progress::Step { phase: "setup", done: j, total: m }).is_break() {
                 return Err(FactorError::Stopped);
             }
             if j + 1 < m {

@@ -203,7 +203,7 @@ impl<T: Scalar> ExactLu<T> {
         let n = self.n;
         let mut before = Gaussian::one();
         for k in 0..n {
-            if monitor.observe(Progress::Step { phase: "factor", done: k, total: n }).is_break() {
+            if monitor.observe(Progress::Step { phase: "setup", done: k, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             // Any pivot but zero will do: the shortest makes short products.

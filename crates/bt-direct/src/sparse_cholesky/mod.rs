@@ -267,7 +267,7 @@ impl<T: Scalar> Substitution<T> for BySupernodes<'_, T> {
 }
 
 pub(crate) fn observe(monitor: &mut dyn Monitor, done: usize, total: usize) -> Result<()> {
-    if monitor.observe(Progress::Step { phase: "factor", done, total }).is_break() {
+    if monitor.observe(Progress::Step { phase: "setup", done, total }).is_break() {
         return Err(FactorError::Stopped);
     }
     Ok(())

@@ -120,7 +120,7 @@ impl<T: Scalar> Scratch<T> {
                     let Some((task, (nodes, mut numbers, mut links))) = next else { break };
                     for some in nodes.chunks(16) {
                         let done = done.fetch_add(some.len(), Ordering::Relaxed);
-                        if monitor.observe(Progress::Step { phase: "factor", done, total }).is_break() {
+                        if monitor.observe(Progress::Step { phase: "setup", done, total }).is_break() {
                             end(0, Ended::Stopped);
                         }
                         if until.load(Ordering::Relaxed) <= task {

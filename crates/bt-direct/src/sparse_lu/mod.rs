@@ -307,7 +307,7 @@ fn scale<T: Scalar>(mut x: MatMut<'_, T>, factors: &[T::Real]) {
 
 /// The end of an elimination that runs to its end.
 fn observed(monitor: &mut dyn Monitor, n: usize) -> Result<()> {
-    if monitor.observe(Progress::Step { phase: "factor", done: n, total: n }).is_break() {
+    if monitor.observe(Progress::Step { phase: "setup", done: n, total: n }).is_break() {
         return Err(FactorError::Stopped);
     }
     Ok(())

@@ -99,7 +99,7 @@ impl<T: Scalar> Simplicial<T> {
         self.path.reserve(n);
         (self.max_u, self.flops) = (0.0, 0.0);
         for k in 0..n {
-            if k % 64 == 0 && monitor.observe(Progress::Step { phase: "factor", done: k, total: n }).is_break() {
+            if k % 64 == 0 && monitor.observe(Progress::Step { phase: "setup", done: k, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             let j = col_order[k] as usize;

@@ -92,7 +92,7 @@ impl<T: Scalar> Reflections<T> {
         self.marked.fill(NONE);
         (self.max_r, self.flops) = (0.0, 0.0);
         for k in 0..n {
-            if k % 64 == 0 && monitor.observe(Progress::Step { phase: "factor", done: k, total: n }).is_break() {
+            if k % 64 == 0 && monitor.observe(Progress::Step { phase: "setup", done: k, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             self.column(a, tree, k)?;

@@ -451,7 +451,7 @@ fn other_kind() -> FactorError {
 }
 
 fn observe(monitor: &mut dyn Monitor, done: usize, total: usize) -> Result<()> {
-    if monitor.observe(Progress::Step { phase: "factor", done, total }).is_break() {
+    if monitor.observe(Progress::Step { phase: "setup", done, total }).is_break() {
         return Err(FactorError::Stopped);
     }
     Ok(())

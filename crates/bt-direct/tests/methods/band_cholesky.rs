@@ -268,7 +268,7 @@ fn monitors_see_columns_and_stop() {
     let a = definite::<f64>(900, 40, 3);
     let mut seen = Vec::new();
     let mut watch = |p: Progress| {
-        if let Progress::Step { phase: "factor", done, total: 900 } = p {
+        if let Progress::Step { phase: "setup", done, total: 900 } = p {
             seen.push(done);
         }
         ControlFlow::Continue(())

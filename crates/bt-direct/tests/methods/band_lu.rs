@@ -168,7 +168,7 @@ fn monitors_see_columns_and_stop() {
     let a = random::<f64>(300, 40, 40, 3);
     let mut seen = Vec::new();
     let mut watch = |p: Progress| {
-        if let Progress::Step { phase: "factor", done, total: 300 } = p {
+        if let Progress::Step { phase: "setup", done, total: 300 } = p {
             seen.push(done);
         }
         ControlFlow::Continue(())

@@ -238,7 +238,7 @@ fn the_monitor_is_asked_while_smaller_parts_take_longer() {
     let begun = std::time::Instant::now();
     let slow = |_: usize, part: &Csr<f64>, monitor: &mut dyn Monitor| -> Result<Box<dyn Factorization<f64>>, _> {
         while part.nrows() == 1 && begun.elapsed().as_secs() < 20 {
-            if monitor.observe(Progress::Step { phase: "factor", done: 0, total: 1 }).is_break() {
+            if monitor.observe(Progress::Step { phase: "setup", done: 0, total: 1 }).is_break() {
                 return Err(FactorError::Stopped);
             }
         }

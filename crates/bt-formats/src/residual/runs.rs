@@ -9,16 +9,12 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::{RANGE, Totals, finite_range, least_denominator, product};
-use crate::kernels::prefetch;
 use crate::operator::{Matrix, Par};
-use crate::run::{Run, lanes, lanes_mut};
+use crate::run::{AHEAD, Run, fetch, lanes, lanes_mut};
 use crate::scalar::{RealScalar, Scalar};
 
 /// Rows whose sums are open at a time.
 const ROWS: usize = 512;
-/// How many columns of a band are asked for before they are read, and how many entries of one make that pay.
-const AHEAD: usize = 24;
-const LONG: usize = 32;
 /// Diagonals beside the main one up to which eight rows of a band pass through all of their columns.
 const NARROW: usize = 88;
 
@@ -206,7 +202,7 @@ impl Open {
         for k in 0..eights {
             let (at, row) = (8 * k, rows.start + 8 * k);
             let columns = row.saturating_sub(band.kl)..(row + 8 + band.ku).min(band.n);
-            band.fetch(columns.end + AHEAD..columns.end + AHEAD + 8);
+            (columns.end..columns.end + 8).for_each(|j| fetch(band.values, (band.kl, band.ku), j + AHEAD));
             let all = (row + 7).saturating_sub(band.kl)..(row + band.ku + 1).min(band.n);
             let all = if all.is_empty() { columns.end..columns.end } else { all };
             self.subtract_parts(fused, at, row, columns.start..all.start, band, x);
@@ -361,20 +357,6 @@ impl<T: Scalar> BandRows<'_, T> {
     fn at<const N: usize>(&self, row: usize, j: usize) -> &[T; N] {
         let place = (2 * self.kl + self.ku) * j + self.kl + self.ku + row;
         lanes(self.values, place)
-    }
-
-    /// Asks for some columns where they are long: eight rows begin eight of them, which no processor foresees.
-    #[inline(always)]
-    fn fetch(&self, columns: Range<usize>) {
-        const LINE: usize = 64;
-        let (ldab, count) = (2 * self.kl + self.ku + 1, self.kl + self.ku + 1);
-        if count < LONG {
-            return;
-        }
-        for j in columns {
-            let Some(column) = self.values.get(j * ldab + self.kl..(j + 1) * ldab) else { return };
-            (0..=count * size_of::<T>() / LINE).for_each(|k| prefetch(column, k * LINE / size_of::<T>()));
-        }
     }
 
     /// Entries (row + l, j), l < 8, zeros outside the band.

@@ -205,7 +205,7 @@ impl<T: Scalar> TridiagonalSpike<T> {
         let (norm_one, max_a) = input_norms(a)?;
         let parts = self.starts.len() - 1;
         let observe = |monitor: &mut dyn Monitor, done| {
-            let step = Progress::Step { phase: "factor", done, total: parts + 1 };
+            let step = Progress::Step { phase: "setup", done, total: parts + 1 };
             if monitor.observe(step).is_break() { Err(FactorError::Stopped) } else { Ok(()) }
         };
         observe(monitor, 0)?;

@@ -1,6 +1,6 @@
 //! From a sparse matrix to factors: order, scaling, format and factorization by one method, or by several in turn until one factors.
 
-use bt_direct::{FactorError, Factorization, Given, Lowered, SingularKind, Singularity};
+use bt_direct::{FactorError, Factorization, Given, Lowered, Place, SingularKind, Singularity};
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Note, RealScalar, Rounded, Scalar, ScalarKind, memory};
 
 use crate::build::{Directions, Problem};
@@ -233,7 +233,7 @@ pub(crate) fn automatic<T: Scalar>(
                     }
                 }
                 let reason = format!("there is no pivot in column {} (from 0)", place.column);
-                Error::Factor(FactorError::breakdown(method.name(), None, reason))
+                Error::Factor(FactorError::breakdown(method.name(), Place::Column(place.column), reason))
             }
             Err(other) => return Err(other),
         };

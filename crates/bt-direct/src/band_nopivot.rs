@@ -503,7 +503,7 @@ impl<T: Scalar> BandLuNoPivot<T> {
 }
 
 fn overflow() -> FactorError {
-    FactorError::breakdown(METHOD, None, "elimination overflows; scale the matrix down")
+    FactorError::overflow(METHOD, None)
 }
 
 /// Where elimination ended early, and why.

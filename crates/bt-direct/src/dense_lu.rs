@@ -162,10 +162,11 @@ impl<T: Scalar> PartialPivotLu<T> {
                 let reason = format!("the pivot of column {j} (from 0) is out of range; scale rows and columns");
                 return Err(FactorError::breakdown(METHOD, Place::Column(j), reason));
             }
+            if !largest.is_finite() {
+                let reason = format!("elimination overflows in column {j} (from 0)");
+                return Err(FactorError::breakdown(METHOD, Place::Column(j), reason));
+            }
             smallest = smallest.min_nan(Scalar::abs(lu[(j, j)]).to_f64());
-        }
-        if !largest.is_finite() {
-            return Err(FactorError::breakdown(METHOD, None, "elimination overflows"));
         }
         let scale = self.scale.to_f64();
         self.stats = FactorStats {

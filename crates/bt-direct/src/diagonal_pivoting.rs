@@ -169,8 +169,8 @@ impl<T: Scalar> DiagonalPivoting<T> {
         }
         if i < n || !max_d.is_finite() {
             // A NaN ended it in its row; what is infinite alone has passed unseen.
-            let place = (i < n).then_some(Place::Row(i));
-            return Err(FactorError::breakdown(Self::METHOD, place, "elimination overflows; scale the matrix down"));
+            let row = d.iter().position(|d| !d.abs1().to_f64().is_finite()).or((i < n).then_some(i));
+            return Err(FactorError::overflow(Self::METHOD, row.map(Place::Row)));
         }
         self.stats = FactorStats {
             norm_one,

@@ -138,6 +138,12 @@ impl FactorError {
         Self::Breakdown { method, place: place.into(), reason: reason.into() }
     }
 
+    /// Elimination overflows, at `place` where that is known.
+    pub(crate) fn overflow(method: &'static str, place: Option<Place>) -> Self {
+        let at = place.map_or(String::new(), |place| format!(" in {} {} (from 0)", place.name(), place.index()));
+        Self::breakdown(method, place, format!("elimination overflows{at}; scale the matrix down"))
+    }
+
     /// No pivot in a column, where elements have grown so far by `growth`: the matrix is singular, or rounding errors took the pivot of a regular one, where
     /// growth is beyond its `limit`.
     pub(crate) fn no_pivot(method: &'static str, column: usize, block: Option<usize>, growth: f64, limit: f64) -> Self {

@@ -14,7 +14,7 @@ use bt_formats::{Error, Monitor, Op, RealScalar, Scalar, Tridiagonal, zero};
 use faer::{ColMut, MatMut};
 
 use crate::columns::check_size;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::{reserve, zeros};
@@ -124,8 +124,11 @@ impl<T: Scalar> TridiagonalLu<T> {
             None => eliminate(n, |i| [l[i].get(), d[i].get(), u[i].get()], [l, d, u], rest),
         }?;
         if !max_u.is_finite() {
-            let reason = "elimination overflows; scale the matrix down";
-            return Err(FactorError::breakdown(self.method(), None, reason));
+            let of_u =
+                |j: usize| [self.diag.get(j), self.upper.get(j.wrapping_sub(1)), self.second.get(j.wrapping_sub(2))];
+            let is_infinite = |u: &T| !u.abs1().to_f64().is_finite();
+            let column = (0..n).find(|&j| of_u(j).into_iter().flatten().any(is_infinite));
+            return Err(FactorError::overflow(self.method(), column.map(Place::Column)));
         }
         self.stats = FactorStats {
             norm_one,

@@ -11,8 +11,8 @@
 //!
 //! Storage: the pattern of A and as many values. Cost: setup Σ (entries of a row)² over the rows of A; 2 flops an entry.
 
-use bt_direct::{FactorError, Result};
-use bt_formats::{Breakdown, Csr, LinearOperator, Matrix, Outcome, Scalar, StopCriterion, one, zero};
+use bt_direct::{FactorError, Place, Result};
+use bt_formats::{Breakdown, Csr, Error, LinearOperator, Matrix, Outcome, Scalar, StopCriterion, one, zero};
 
 use crate::cg::Cg;
 use crate::hermitian::{check_omega, positive_diagonal, relaxed_inverse};
@@ -76,9 +76,10 @@ impl<T: Scalar> SsorAiMasked<T> {
         let inverse = |(i, d)| relaxed_inverse(self.omega, d, i, "ssor-ai-masked");
         let inverses = diagonal.into_iter().enumerate().map(inverse).collect::<Result<Vec<T>>>()?;
         masked(a, &inverses, T::rounded(2.0 - self.omega, 0.0), &mut self.product)?;
-        self.product.check_finite().map_err(|_| {
+        self.product.check_finite().map_err(|error| {
+            let row = if let Error::NonFinite { row, .. } = error { Some(Place::Row(row)) } else { None };
             let reason = "elements of the masked inverse overflow; use ssor-ai, or multiply A and b by a power of two";
-            FactorError::breakdown("ssor-ai-masked", None, reason)
+            FactorError::breakdown("ssor-ai-masked", row, reason)
         })?;
         self.kind = if dominates(&self.product) { PreconditionerKind::Spd } else { PreconditionerKind::General };
         if self.kind == PreconditionerKind::General {

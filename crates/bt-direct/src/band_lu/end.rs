@@ -13,9 +13,9 @@ use std::ops::Range;
 use bt_formats::{RealScalar, Reals, Scalar, zero};
 
 use super::kernels::{LANES, reduce, sum_and_max};
-use super::{Tuning, overflow};
+use super::{METHOD, Tuning};
 use crate::block_lu::simd;
-use crate::error::{FactorError, Result};
+use crate::error::{self, FactorError, Result};
 use crate::lines::Lines;
 use crate::memory::reserve;
 
@@ -314,21 +314,25 @@ impl<T: Scalar> End<T> {
     /// Names a NaN or infinity in these columns; no elimination has touched them yet.
     fn unusable_input(&self, source: Option<&[T]>, columns: Range<usize>) -> FactorError {
         let EndSizes { n, kl, ku, direction, .. } = self.shape;
+        // Where both parts of a complex entry are finite, their sum is not.
+        let mut place = None;
         for j in columns {
             for i in j.saturating_sub(ku)..(j + kl + 1).min(n) {
                 let value = self.entry(source, i, j);
+                let (row, col) = match direction {
+                    Direction::Forward => (i, j),
+                    Direction::Backward => (n - 1 - i, n - 1 - j),
+                };
                 if !Scalar::is_finite(value) {
                     let value = value.to_string();
-                    let (row, col) = match direction {
-                        Direction::Forward => (i, j),
-                        Direction::Backward => (n - 1 - i, n - 1 - j),
-                    };
                     return bt_formats::Error::NonFinite { what: "matrix", row, col, value }.into();
+                }
+                if place.is_none() && !value.abs1().to_f64().is_finite() {
+                    place = Some(error::Place::Column(col));
                 }
             }
         }
-        // Both parts of a complex entry are finite, their sum is not.
-        overflow()
+        FactorError::overflow(METHOD, place)
     }
 
     /// Wide bands (narrow ones write whole rows): the columns first..last of U are complete, zeros above what was reached.

@@ -56,7 +56,7 @@ use bt_formats::{Band, Csr, LinearOperator, Monitor, Op, Progress, RealScalar, S
 use faer::MatMut;
 
 use crate::columns::check_size;
-use crate::error::{FactorError, Result};
+use crate::error::{self, FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::memory::reserve;
@@ -375,7 +375,7 @@ impl<T: Scalar> BandLu<T> {
             assemble(ends, middle, source)?;
             middle.start(None);
             let size = middle.shape.n;
-            run(middle, Source::Here, 0, size).map_err(|_| overflow())?;
+            run(middle, Source::Here, 0, size).map_err(|_| FactorError::overflow(METHOD, None))?;
             if let Some(column) = middle.found.singular {
                 return Err(self.no_pivot(self.parts[0].shape.cols + column));
             }
@@ -395,10 +395,25 @@ impl<T: Scalar> BandLu<T> {
         FactorError::no_pivot(METHOD, column, None, max_u / max_a, growth_limit(unit_roundoff::<T>()))
     }
 
+    /// The first column of U that is not finite, by its number in A.
+    fn overflowed(&self) -> Option<usize> {
+        self.parts.iter().enumerate().find_map(|(part, end)| {
+            let u = end.triangles();
+            let is_infinite = |v: &T| !v.abs1().to_f64().is_finite();
+            let overflows = |&j: &usize| u.u(j).1.iter().any(is_infinite) || (j < u.cols && is_infinite(&u.pivot(j)));
+            let column = (0..u.ncols).find(overflows)?;
+            Some(match part {
+                0 => column,
+                1 => self.n - 1 - column,
+                _ => self.parts[0].shape.cols + column,
+            })
+        })
+    }
+
     fn conclude(&mut self) -> Result<()> {
         let (found, (max_u, max_a)) = (|| self.parts.iter().map(|p| &p.found), self.largest());
         if !Scalar::is_finite(max_u) {
-            return Err(overflow());
+            return Err(FactorError::overflow(METHOD, self.overflowed().map(error::Place::Column)));
         }
         let input = || found().take(2);
         self.stats = FactorStats {
@@ -464,10 +479,6 @@ fn assemble<T: Scalar>(ends: &mut [End<T>], middle: &mut End<T>, source: Source<
         }
         Ok(())
     })
-}
-
-fn overflow() -> FactorError {
-    FactorError::breakdown(METHOD, None, "elimination overflows; scale the matrix down")
 }
 
 impl<T: Scalar> End<T> {

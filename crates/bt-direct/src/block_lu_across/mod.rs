@@ -285,10 +285,7 @@ impl<T: Scalar> BlockLuAcross<T> {
                 let column = self.partition.range(block).start + column;
                 FactorError::no_pivot(METHOD, column, Some(block), growth, growth_limit(unit_roundoff::<T>()))
             }
-            panel::Stop::Overflow => {
-                let reason = format!("elimination overflows in block {block}; scale the matrix down");
-                FactorError::breakdown(METHOD, Place::Block(block), reason)
-            }
+            panel::Stop::Overflow => FactorError::overflow(METHOD, Some(Place::Block(block))),
         }
     }
 }

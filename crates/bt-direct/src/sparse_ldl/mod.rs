@@ -28,13 +28,14 @@ use std::sync::Arc;
 
 use bt_formats::{Csr, LinearOperator, Monitor, Op, RealScalar, Scalar, buffers, equilibrate_symmetric, memory, zero};
 use faer::dyn_stack::MemStack;
+use faer::linalg::cholesky::ldlt::factor::LdltError;
 use faer::sparse::linalg::cholesky::simplicial;
 use faer::{Conj, MatMut, Par};
 
 use self::pivots::{PivotBlock, blocks, sizes};
 use self::supernodal::Elimination;
 
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
 use crate::guard::quietly;
@@ -232,8 +233,9 @@ impl<T: Scalar> SparseLdl<T> {
             (Structure::Simplicial(s), Workspace::Rows(triangle, memory)) => {
                 triangle.fill(&symbolic.pattern, (order, position), entry);
                 let (matrix, plain) = (triangle.matrix(), faer::prelude::default());
+                // Counted from 1.
                 simplicial::factorize_simplicial_numeric_ldlt(values, matrix, plain, s, MemStack::new(memory))
-                    .map_err(|_| Ended::NoPivot(0))?;
+                    .map_err(|LdltError::ZeroPivot { index }| Ended::NoPivot(index - 1))?;
                 let below = structure.columns().map(|column| &values[column.start + 1..column.end]);
                 let largest = below.map(|l| largest(l.iter().map(|l| l.abs().to_f64())));
                 Ok(sizes(blocks(structure.diagonal().map(|at| values[at]), beside), largest))
@@ -256,7 +258,11 @@ impl<T: Scalar> SparseLdl<T> {
         let (growth, min_pivot) = match done {
             None => return Err(FactorError::Failed { method: METHOD, reason: "faer panicked".into() }),
             Some(Err(Ended::Stopped)) => return Err(FactorError::Stopped),
-            Some(Err(Ended::NoPivot(_))) => (f64::NAN, 0.0),
+            Some(Err(Ended::NoPivot(k))) => {
+                let row = symbolic.order[k] as usize;
+                let reason = format!("there is no pivot inside the supernode of row {row} (from 0); use sparse-lu");
+                return Err(FactorError::breakdown(METHOD, Place::Row(row), reason));
+            }
             Some(Ok(Sizes { product, pivot })) => ((product / norm_max).max_nan(1.0), pivot),
         };
         // Not so of NaN.

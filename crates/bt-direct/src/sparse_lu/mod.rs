@@ -333,7 +333,7 @@ fn by_columns<T: Scalar>(
         Ok(Elimination::Done) => factors.max_u > GROWTH_LIMIT * norm_max,
         Ok(Elimination::TooCostly) => false,
         Err(FactorError::Singular(_)) => factors.max_u > norm_max * growth_limit(unit_roundoff::<T>()),
-        Err(e) => matches!(e, FactorError::Failed { .. }),
+        Err(e) => matches!(e, FactorError::Breakdown { .. }),
     };
     // Preferred pivots that let elements grow or overflow are not worth their sparsity.
     if grown && threshold < one() {
@@ -346,8 +346,8 @@ fn by_columns<T: Scalar>(
         FactorError::Singular(Singularity { column, block, .. }) => {
             FactorError::no_pivot(METHOD, column, block, factors.max_u / norm_max, growth_limit(unit_roundoff::<T>()))
         }
-        FactorError::Failed { method, reason } => {
-            FactorError::breakdown(method, None, format!("{reason}; use sparse-qr"))
+        FactorError::Breakdown { method, place, reason } => {
+            FactorError::breakdown(method, place, format!("{reason}; use sparse-qr"))
         }
         other => other,
     })

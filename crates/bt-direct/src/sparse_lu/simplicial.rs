@@ -11,7 +11,7 @@
 use bt_formats::{Monitor, Progress, RealScalar, Scalar, one, zero};
 
 use super::scaled::Csc;
-use crate::error::{FactorError, Result, SingularKind, Singularity};
+use crate::error::{FactorError, Place, Result, SingularKind, Singularity};
 use crate::pivot::Pivot;
 use crate::sparse_columns::Columns;
 
@@ -98,18 +98,23 @@ impl<T: Scalar> Simplicial<T> {
         self.reach.reserve(n);
         self.path.reserve(n);
         (self.max_u, self.flops) = (0.0, 0.0);
+        let mut overflowed = None;
         for k in 0..n {
             if k % 64 == 0 && monitor.observe(Progress::Step { phase: "setup", done: k, total: n }).is_break() {
                 return Err(FactorError::Stopped);
             }
             let j = col_order[k] as usize;
             self.column(a, k, j, preferred_row[j] as usize, threshold)?;
+            if overflowed.is_none() && !self.max_u.is_finite() {
+                overflowed = Some(j);
+            }
             if self.flops > max_flops {
                 return Ok(Elimination::TooCostly);
             }
         }
-        if !self.max_u.is_finite() {
-            return Err(FactorError::Failed { method: super::scaled::METHOD, reason: "elimination overflows".into() });
+        if let Some(j) = overflowed {
+            let reason = format!("elimination overflows in column {j} (from 0)");
+            return Err(FactorError::breakdown(super::scaled::METHOD, Place::Column(j), reason));
         }
         // Rows of L in pivot order.
         self.lower.idx.iter_mut().for_each(|i| *i = self.position[*i as usize]);
@@ -175,10 +180,8 @@ impl<T: Scalar> Simplicial<T> {
         }
         let pivot = std::mem::take(&mut self.x[best]);
         if !Scalar::is_finite(pivot) {
-            return Err(FactorError::Failed {
-                method: super::scaled::METHOD,
-                reason: format!("elimination overflows in column {j} (from 0)"),
-            });
+            let reason = format!("elimination overflows in column {j} (from 0)");
+            return Err(FactorError::breakdown(super::scaled::METHOD, Place::Column(j), reason));
         }
         self.max_u = self.max_u.max_nan(pivot.abs1().to_f64());
         self.position[best] = k as u32;

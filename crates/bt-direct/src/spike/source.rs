@@ -7,7 +7,7 @@ use faer::MatMut;
 
 use super::partition::Interface;
 use crate::band_lu::kernels::{LANES, reduce, sum_and_max};
-use crate::error::{FactorError, Result};
+use crate::error::{FactorError, Place, Result};
 use crate::lines;
 
 /// A matrix that SPIKE cuts into partitions.
@@ -83,14 +83,17 @@ impl<T: Scalar> SpikeMatrix<'_, T> {
 
     /// Names the first NaN or infinity.
     fn unusable(&self) -> FactorError {
-        let mut found = None;
+        let (mut found, mut place) = (None, None);
         self.for_each_entry(&mut |row, col, v| {
             if found.is_none() && !Scalar::is_finite(v) {
                 found = Some(Error::NonFinite { what: "matrix", row, col, value: v.to_string() });
             }
+            if place.is_none() && !v.abs1().to_f64().is_finite() {
+                place = Some(Place::Column(col));
+            }
         });
-        // Both parts of a complex entry are finite, their sum is not.
-        let overflow = || FactorError::breakdown("spike", None, "the moduli of the matrix overflow; scale it down");
+        // Both parts of a complex entry are finite, their sum is not; or that of the moduli of a column is not.
+        let overflow = || FactorError::breakdown("spike", place, "the moduli of the matrix overflow; scale it down");
         found.map_or_else(overflow, FactorError::Input)
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{BandLu, FactorError, Factorization};
-use bt_formats::{Band, Op, Progress, Scalar, c32, c64, certify};
+use bt_direct::{BandLu, DiagonalPivoting, FactorError, Factorization, Place, Spike, TridiagonalLu};
+use bt_formats::{Band, Op, Progress, Scalar, Tridiagonal, c32, c64, certify};
 use faer::Mat;
 use proptest::prelude::*;
 
@@ -116,12 +116,33 @@ fn bad_input_is_named() {
     // Finite parts whose sum overflows: refused, not miscomputed.
     let mut a = random::<c64>(20, 3, 2, 1);
     *a.get_mut(9, 9) = c64::new(1.5e308, 1.5e308);
-    assert!(matches!(BandLu::new(&a), Err(FactorError::Breakdown { method: "band-lu", .. })));
+    let place = Some(Place::Column(9));
+    assert!(matches!(BandLu::new(&a), Err(FactorError::Breakdown { method: "band-lu", place: p, .. }) if p == place));
+    let error = Spike::new(&a).map(|_| ()).unwrap_err();
+    assert!(matches!(error, FactorError::Breakdown { method: "spike", place: p, .. } if p == place), "{error:?}");
     let mut lu = BandLu::new(&random::<f64>(20, 3, 2, 1)).unwrap();
     for other in [(21, 3, 2), (20, 2, 2), (20, 3, 3)] {
         let other = random(other.0, other.1, other.2, 1);
         assert!(matches!(lu.refactor(&other), Err(FactorError::Input(_))));
     }
+}
+
+#[test]
+fn elimination_that_overflows_has_a_place() {
+    // u₅₅ = −1.7e308 − 1.7e308
+    let mut upper = vec![0.0; 12];
+    upper[4] = 1.7e308;
+    let lower: Vec<f64> = (0..12).map(|i| if i == 5 { 1.0 } else { 0.0 }).collect();
+    let diag: Vec<f64> = (0..12).map(|i| if i == 5 { -1.7e308 } else { 1.0 }).collect();
+    let a = Tridiagonal::new(lower, diag, upper).unwrap();
+    let band = Band::from_csr(&a.to_csr().unwrap()).unwrap();
+    let place = |error: FactorError| match error {
+        FactorError::Breakdown { place, .. } => place,
+        other => panic!("{other}"),
+    };
+    assert_eq!(place(BandLu::new(&band).unwrap_err()), Some(Place::Column(5)));
+    assert_eq!(place(TridiagonalLu::new(&a).unwrap_err()), Some(Place::Column(5)));
+    assert_eq!(place(DiagonalPivoting::new(&a).unwrap_err()), Some(Place::Row(5)));
 }
 
 #[test]

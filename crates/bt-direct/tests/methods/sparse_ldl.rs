@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use bt_direct::{FactorError, Factorization, Inertia, SparseLdl, SymbolicCholesky};
+use bt_direct::{FactorError, Factorization, Inertia, Place, SparseLdl, SymbolicCholesky};
 use bt_formats::{Band, Csr, LinearOperator, Op, Progress, Scalar, c64, certify};
 use bt_testkit::alloc::{is_counting, peak_bytes};
 use bt_testkit::contract::factorization_contract;
@@ -123,13 +123,16 @@ fn a_zero_diagonal_is_a_pivot_in_a_pair_only() {
     let a = csr::<f64>(4, |i, j| if i ^ 1 == j { 1.0 } else { 0.0 });
     let alone = Arc::new(SymbolicCholesky::new(&a).unwrap());
     let outcome = SparseLdl::with_symbolic(&a, alone, &mut ());
-    assert!(matches!(outcome, Err(FactorError::Breakdown { method: "sparse-ldl", .. })));
+    let Err(FactorError::Breakdown { method: "sparse-ldl", place: Some(Place::Row(row)), reason }) = outcome else {
+        panic!("factored")
+    };
+    assert!(row < 4 && reason.contains(&format!("row {row} (from 0)")), "{reason}");
     let ldl = SparseLdl::new(&a).unwrap();
     assert!(ldl.inertia().negative == 2 && ldl.stats().growth <= 2.0);
     let zero = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![0.0, 1.0]).unwrap();
     assert!(matches!(SparseLdl::new(&zero), Err(FactorError::Singular(_))));
     let ones = csr::<f64>(3, |_, _| 1.0);
-    assert!(matches!(SparseLdl::new(&ones), Err(FactorError::Breakdown { .. })));
+    assert!(matches!(SparseLdl::new(&ones), Err(FactorError::Breakdown { place: Some(Place::Row(_)), .. })));
 }
 
 proptest! {

@@ -300,13 +300,20 @@ fn breakdowns_of_preconditioners_have_their_row() {
         other => panic!("{other:?}"),
     };
     let (zero, tiny) = (with(0.0), csr(49, |i, j| if i == j { if i == 30 { 1e-320 } else { 1.0 } } else { 0.0 }));
-    let makes: [(&Csr<f64>, Make<f64>); 6] = [
+    // 1e-300 beside 1: d̄ + |n|²·d̄ overflows.
+    let coupled = csr(49, |i, j| match (i, j) {
+        (30 | 31, 30 | 31) if i == j => 1e-300,
+        (30, 31) | (31, 30) => 1.0,
+        _ => f64::from(u8::from(i == j)),
+    });
+    let makes: [(&Csr<f64>, Make<f64>); 7] = [
         (&zero, |a| Ok(Box::new(Jacobi::new(a)?))),
         (&zero, |a| Ok(Box::new(ssor(a, 1.3)?))),
         (&zero, |a| Ok(Box::new(ic0(a, DroppedFill::Forgotten)?.factors))),
         (&tiny, |a| Ok(Box::new(ilu0(a, DroppedFill::Forgotten)?))),
         (&tiny, |a| Ok(Box::new(ilut(a, IlutOptions::default())?))),
         (&tiny, |a| Ok(Box::new(SsorAiMasked::with_options(a, 1.1)?))),
+        (&coupled, |a| Ok(Box::new(SsorAiMasked::with_options(a, 1.1)?))),
     ];
     for (k, (a, make)) in makes.into_iter().enumerate() {
         assert_eq!(row(make(a)), Some(Place::Row(30)), "{k}");

@@ -165,18 +165,19 @@ fn factor_pair<T: Scalar>(
 
 /// Refuses a reduced system that is singular to working precision: its entries carry the rounding of all partitions, so
 /// that a pivot of that size says nothing, and a singular A seldom shows as an exact zero here.
-fn check_pivots<T: Scalar>(stats: FactorStats, n: usize, cut: usize) -> Result<()> {
+fn check_pivots<T: Scalar>(stats: FactorStats, n: usize, cut: Option<usize>) -> Result<()> {
     // Large spikes are judged by the growth they mean; here they would only hide the scale of the other rows.
     let rounding = 4.0 * n.min(64) as f64 * stats.norm_one.min(16.0) * unit_roundoff::<T>();
     if stats.min_pivot > rounding {
         return Ok(());
     }
+    let at = cut.map_or(String::new(), |cut| format!(", at or near the cut after partition {cut} (from 0),"));
     let reason = format!(
-        "a pivot of {:.1e} in the reduced system, at or near the cut after partition {cut} (from 0), is no more than \
-         rounding: band-lu, which pivots across partitions, tells whether A is regular",
+        "a pivot of {:.1e} in the reduced system{at} is no more than rounding: band-lu, which pivots across partitions, \
+         tells whether A is regular",
         stats.min_pivot
     );
-    Err(FactorError::breakdown(METHOD, None, reason))
+    Err(FactorError::breakdown(METHOD, cut.map(Place::Partition), reason))
 }
 
 /// An error of the reduced system. Rows were no candidates for pivots across cuts before, so that a system without a pivot
@@ -188,6 +189,7 @@ fn named(error: FactorError, cut: usize, interface: &Interface) -> FactorError {
         FactorError::Breakdown { place, .. } => place.and_then(|place| place.renumbered(row, row)),
         other => return other,
     };
+    let place = place.or(Some(Place::Partition(cut)));
     let reason = format!(
         "the reduced system has no usable pivot at the cut after partition {cut} (from 0): band-lu, which pivots \
          across partitions, tells whether there is any"

@@ -39,7 +39,7 @@ impl<T: Scalar> Pairs<T> {
         for (i, (lu, cut)) in self.lu.iter_mut().zip(&layout.interfaces).enumerate() {
             factor_pair(lu, cut, parts[i].tips.vb.as_ref(), parts[i + 1].tips.wt.as_ref())
                 .map_err(|e| named(e, i, cut))?;
-            check_pivots::<T>(lu.stats(), layout.n(), i)?;
+            check_pivots::<T>(lu.stats(), layout.n(), Some(i))?;
             let (v, w) = (parts[i].measured.v_near, parts[i + 1].measured.w_near);
             let bound = if v * w < 1.0 { (1.0 + v.max(w)) / (1.0 - v * w) } else { f64::INFINITY };
             inverse = inverse.max_nan(bound);

@@ -92,7 +92,7 @@ impl<T: Scalar> Recursive<T> {
         let a = if i == lo { &parts[lo].tips } else { &before[cut(lo, i + 1)].tips };
         let b = if i + 2 == hi { &parts[i + 1].tips } else { &after[cut(i + 1, hi) - i - 1].tips };
         factor_pair(&mut merge.lu, &own, a.vb.as_ref(), b.wt.as_ref()).map_err(|e| named(e, i, &own))?;
-        check_pivots::<T>(merge.lu.stats(), layout.n(), i)?;
+        check_pivots::<T>(merge.lu.stats(), layout.n(), Some(i))?;
         let Merge { lu, v, w, tips } = merge;
         v.as_mut().subrows_mut(0, own.nb).fill(zero());
         w.as_mut().subrows_mut(own.nb, own.nt).fill(zero());

@@ -431,14 +431,13 @@ impl<T: Scalar> Consecutive<'_, T> {
             if grown * limit > scale || (R::WATCHED && by_itself * limit > own) {
                 return Err(self.breakdown(i, &format!("makes terms of {:e}", grown.max_nan(by_itself))));
             }
+            if !found.largest.is_finite() {
+                return Err(FactorError::overflow(self.method, Some(Place::Row(i))));
+            }
             found.min_pivot = found.min_pivot.min_nan(pivot[2].abs().to_f64());
             (rows[k], steps[k]) = (Row::new(pivot), step);
             let shifted = |row: Wide<T>| [row[0], row[1], row[3], row[4], zero()];
             (a, b) = (shifted(new_a), shifted(new_b));
-        }
-        if !found.largest.is_finite() {
-            let reason = "elimination overflows; scale the matrix down";
-            return Err(FactorError::breakdown(self.method, None, reason));
         }
         rows[0] = Row::new(a);
         if m > 1 {

@@ -42,13 +42,11 @@ fn installed() -> Result<()> {
     let folder = TempDir::new().context("a folder for the command")?;
     let path = folder.path();
     let workspace = root().join("Cargo.toml");
-    let mut config = "[patch.crates-io]\n".to_owned();
-    for name in PUBLISHED {
-        config += &format!("{name} = {}\n", toml_path(Source::Packages, name)?);
-    }
-    config += &dev_profile(&fs::read_to_string(&workspace).context(workspace.display())?);
+    let patch = |&name: &&str| Ok(format!("{name} = {}", toml_path(Source::Packages, name)?));
+    let patches = PUBLISHED.iter().map(patch).collect::<Result<Vec<_>>>()?.join("\n");
+    let profile = dev_profile(&fs::read_to_string(&workspace).context(workspace.display())?);
     let settings = path.join("config.toml");
-    fs::write(&settings, config).context(settings.display())?;
+    fs::write(&settings, format!("[patch.crates-io]\n{patches}\n{profile}")).context(settings.display())?;
     let mut install = cargo(["install", "--quiet", "--debug", "--path"]);
     install.arg(unpacked("blocktri-cli")?).arg("--config").arg(&settings).arg("--root").arg(path);
     must_succeed(install.env("CARGO_TARGET_DIR", root().join("target")))?;

@@ -1,7 +1,7 @@
 //! Structure detection: what a matrix is, found in time linear in its non-zeros.
 //!
 //! Structure means the pattern of the **non-zero values**: entries stored as exact zeros do not count, but in
-//! [`block_size`]. Values are
+//! `block_size`. Values are
 //! compared exactly; only sums (diagonal dominance) allow for their own rounding.
 //!
 //! Cost of [`detect`]: some passes over the entries, O(nnz + n); about 60 bytes of memory a row, none an entry.

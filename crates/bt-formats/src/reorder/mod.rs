@@ -6,7 +6,7 @@
 //! - [`maximum_product_matching`]: a row permutation and scalings for a zero-free, heavy diagonal.
 //!
 //! Patterns are those of the **non-zero values**: an entry stored as an exact zero couples nothing, but in
-//! [`minimum_degree`], whose order may serve other values. Whether an order
+//! `minimum_degree`, whose order may serve other values. Whether an order
 //! is worth taking is the caller's choice; [`bandwidth_under`] and [`profile_under`] measure it without building the
 //! permuted matrix.
 //!

@@ -63,8 +63,7 @@ impl<T: Scalar> Format<T> {
         let lines_are_alike = || extents_are_alike(found.row_sizes, || found.column_sizes);
         let are_alike = || are_alike(found.sizes) || lines_are_alike() || need_no_scaling(stored.as_matrix());
         let in_good_units = are_in_the_middle::<T>(found.sizes) && are_alike();
-        // A row of a dominant matrix sums to twice its largest number at most.
-        let (is_dominant, rcond) = (found.margin >= 0.0, found.margin / (2.0 * found.row_sizes.1));
+        let (is_dominant, rcond) = (found.margin >= 0.0, rcond_of(found.margin, found.row_sizes.1));
         Ok(in_good_units.then_some(Self { stored, is_dominant, rcond }))
     }
 
@@ -119,6 +118,11 @@ impl<T: Scalar> Stored<T> {
     }
 }
 
+/// A row of a dominant matrix sums to twice its largest number at most.
+fn rcond_of(margin: f64, largest: f64) -> f64 {
+    margin / (2.0 * largest)
+}
+
 /// Whether more than half of the numbers are not zero.
 fn is_full<T: Scalar>(a: MatRef<'_, T>) -> bool {
     let in_column = |column: ColRef<'_, T>| column.iter().filter(|v| **v != zero()).count();
@@ -161,10 +165,10 @@ impl<T: Scalar> Held<T> {
         }
     }
 
-    /// A lower bound of 1/(‖A‖∞‖A⁻¹‖∞), where the format tells one.
+    /// A lower bound of 1/(‖A‖∞‖A⁻¹‖∞), which dominance tells; 0 or less where it tells nothing.
     pub fn rcond_bound(&self) -> f64 {
         match self {
-            Self::Rows(_) => 0.0,
+            Self::Rows(a) => rcond_of(a.survey().margin, a.survey().row_sizes.1),
             Self::Format { format, .. } => format.rcond,
         }
     }

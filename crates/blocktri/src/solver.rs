@@ -713,6 +713,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn dominance_bounds_the_condition_in_every_format() {
+        let n = 2 * DOUBLED_ROWS;
+        let made = |diagonal: f64| {
+            let (mut lower, mut upper) = (vec![-1.0; n], vec![-1.0; n]);
+            (lower[0], upper[n - 1]) = (0.0, 0.0);
+            Tridiagonal::new(lower, vec![diagonal; n], upper).unwrap()
+        };
+        let b = Mat::from_fn(n, 1, |i, _| 1.0 + i as f64);
+        // Σ aᵢⱼ = 3 − 2 = 1 of a row with |aᵢᵢ| = 3; and the second difference, dominant without a margin.
+        for (diagonal, bound) in [(3.0, 1.0f64 / 6.0), (2.0, 0.0), (1.5, -0.5 / 3.0)] {
+            let a = made(diagonal);
+            let rows = a.to_csr().unwrap();
+            for given in [Given::from(&a), Given::from(&rows)] {
+                let solver = Solver::new(given, &SolveOptions::default(), &mut ()).unwrap();
+                let found = solver.a.rcond_bound();
+                assert_eq!(found.max(0.0), bound.max(0.0), "{diagonal}");
+                assert!(solver.rcond().unwrap() >= 0.99 * found, "{diagonal}");
+                // A condition that dominance bounds is not asked for.
+                let fresh = Solver::new(given, &SolveOptions::default(), &mut ()).unwrap();
+                let answer = fresh.solve(b.as_ref()).unwrap();
+                assert!(found <= 0.0 || answer.rcond.is_none(), "{diagonal}");
+            }
+        }
+    }
+
+    #[test]
     fn a_band_that_only_seemed_definite_is_handed_over_as_it_stands() {
         // Wide enough for half of the work to be worth a look.
         let (n, k) = (4 * DOUBLED_ROWS, 48);

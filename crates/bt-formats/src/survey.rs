@@ -43,6 +43,9 @@ pub struct Survey {
     pub diagonal: DiagonalEntries,
     /// The diagonal beside all else.
     pub weight: Weight,
+    /// minᵢ (|aᵢᵢ| − Σ |aᵢⱼ|, j ≠ i) where A is dominant by rows, else 0: a lower bound of 1/‖A⁻¹‖∞ (J. M. Varah, Linear Algebra Appl. 11 (1975)
+    /// 3–5, doi:10.1016/0024-3795(75)90112-3).
+    pub margin: f64,
     /// Smallest and largest size of a nonzero; infinity and zero where there is none.
     pub sizes: (f64, f64),
     /// Smallest and largest of the largest sizes in a row, over the rows with nonzeros.
@@ -62,6 +65,7 @@ impl Survey {
             bandwidth: (0, 0),
             diagonal: DiagonalEntries::Positive,
             weight: Weight::ByRows,
+            margin: 0.0,
             sizes: (f64::INFINITY, 0.0),
             row_sizes: (f64::INFINITY, 0.0),
             single_rows: 0,
@@ -96,6 +100,7 @@ impl<T: Scalar> pulp::WithSimd for Rows<'_, T> {
         let (mut least, mut most) = (T::Real::MAX, zero::<T::Real>());
         let (mut least_row, mut most_row) = (T::Real::MAX, zero::<T::Real>());
         let (mut all, mut diagonal) = (0.0f64, 0.0f64);
+        let mut margin = T::Real::MAX;
         let (mut kl, mut ku) = (0, 0);
         let (mut has_nonzeros, mut is_full, mut is_positive, mut is_dominant) = (false, true, true, true);
         for i in 0..a.nrows() {
@@ -138,6 +143,7 @@ impl<T: Scalar> pulp::WithSimd for Rows<'_, T> {
                 let off = |j: u32, v: T| if i as u32 == j { -v.abs() } else { v.abs() };
                 let sum = cols.iter().zip(values).fold(zero::<T::Real>(), |sum, (&j, &v)| sum + off(j, v));
                 is_dominant = sum <= zero();
+                margin = if -sum < margin { -sum } else { margin };
             }
             all += sizes.sum.to_f64();
             diagonal += on_diagonal.abs1().to_f64();
@@ -152,6 +158,9 @@ impl<T: Scalar> pulp::WithSimd for Rows<'_, T> {
         } else {
             Weight::InAll
         };
+        if is_dominant && a.nrows() > 0 {
+            survey.margin = margin.to_f64();
+        }
         survey.diagonal = match (is_full, is_positive) {
             (_, true) => DiagonalEntries::Positive,
             (true, false) => DiagonalEntries::Full,
@@ -228,7 +237,7 @@ mod tests {
         let s = a.survey();
         assert_eq!((s.zeros, s.bandwidth, s.single_rows), (1, (0, 1), 1));
         assert_eq!((s.is_finite, s.diagonal, s.weight), (true, DiagonalEntries::Full, Weight::ByRows));
-        assert_eq!((s.sizes, s.row_sizes), ((1.0, 4.0), (2.0, 4.0)));
+        assert_eq!((s.sizes, s.row_sizes, s.margin), ((1.0, 4.0), (2.0, 4.0), 1.0));
         assert_eq!([0, 1, 2].map(|i| s.extent(i)), [(0, 1), (1, 2), (2, 2)]);
     }
 
@@ -262,7 +271,7 @@ mod tests {
         // [ 4  −2 ]
         // [ −4  2 ]
         let a = Csr::from_dense(faer::mat![[4.0, -2.0], [-4.0, 2.0]].as_ref()).unwrap();
-        assert_eq!(a.survey().weight, Weight::InAll);
+        assert_eq!((a.survey().weight, a.survey().margin), (Weight::InAll, 0.0));
         let a = Csr::from_dense(faer::mat![[4.0, -2.0], [-4.0, -1.0]].as_ref()).unwrap();
         assert_eq!(a.survey().weight, Weight::Less);
     }

@@ -166,6 +166,20 @@ def test_the_report(rng: np.random.Generator) -> None:
     assert report.rcond == pytest.approx(1 / np.linalg.cond(a, 1), rel=0.5)
 
 
+def test_reports_have_the_condition_number(rng: np.random.Generator) -> None:
+    n = 600
+    d, off = 4 + rng.random(n), rng.random(n - 1)
+    a = bt.Tridiagonal(off, d, -off)
+    expected = pytest.approx(1 / np.linalg.cond(a.toarray(), 1), rel=0.5)
+    assert bt.solve(a, np.ones(n), return_report=True)[1].rcond == expected
+    assert bt.solve(a, np.ones(n), return_report=True, refine=1)[1].rcond == expected
+    factors = bt.factorize(a)
+    factors.solve(np.ones(n))
+    # Not asked for, nor in doubt.
+    assert factors.report.rcond is None
+    assert factors.solve(np.ones(n), return_report=True)[1].rcond == expected == factors.rcond
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_factors(rng: np.random.Generator, dtype: str) -> None:
     a = matrix(rng, 15, dtype)

@@ -68,9 +68,7 @@ pub fn parse(py: Python<'_>, method: &str, given: Option<&Bound<'_, PyDict>>) ->
             return Err(unread(name, &method));
         }
     }
-    // Reports have the condition number, as those of the command do.
-    let condition = Condition::Always;
-    Ok(SolveOptions { method, reorder, blocks, fallback, device, condition, time_limit })
+    Ok(SolveOptions { method, reorder, blocks, fallback, device, condition: Condition::InDoubt, time_limit })
 }
 
 /// Reads a keyword as a setting, where it is given.

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blocktri::{
-    Accuracy, AnyColumns, AnyScalar, AnySelectedInverse, AnySolver, Error, Method, ScalarKind, SolveOptions,
+    Accuracy, AnyColumns, AnyScalar, AnySelectedInverse, AnySolver, Condition, Error, Method, ScalarKind, SolveOptions,
 };
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
@@ -30,9 +30,10 @@ fn shape(b: &AnyColumns) -> (usize, usize) {
     with_scalar!(b.kind(), T => T::of_columns(b).map_or((0, 0), blocktri::faer::Mat::shape))
 }
 
-/// Solves A·X = B by the method of that name with these options.
+/// Solves A·X = B by the method of that name with these options. A report that is asked for has the condition number of a direct method's matrix, which costs
+/// some five solves.
 #[pyfunction]
-#[pyo3(signature = (a, b, method, options=None, threads=None))]
+#[pyo3(signature = (a, b, method, options=None, threads=None, asks_report=false))]
 pub fn solve<'py>(
     py: Python<'py>,
     a: &Matrix,
@@ -40,9 +41,11 @@ pub fn solve<'py>(
     method: &str,
     options: Option<&Bound<'py, PyDict>>,
     threads: Option<usize>,
+    asks_report: bool,
 ) -> PyResult<(Bound<'py, PyAny>, Report)> {
     let start = Instant::now();
-    let options = parse(py, method, options)?;
+    let condition = if asks_report { Condition::Always } else { Condition::InDoubt };
+    let options = SolveOptions { condition, ..parse(py, method, options)? };
     let ndim = b.ndim();
     let b = with_scalar!(a.of.kind(), T => right_hand_sides::<T>(b))?;
     let (n, nrhs) = shape(&b);
@@ -95,8 +98,8 @@ impl Solver {
         Ok(Self { of: Slot::new(Arc::new(made)), options, n })
     }
 
-    /// Solves op(A)·X = B, op being "N", "T" or "C".
-    #[pyo3(signature = (b, op, nnz, threads=None))]
+    /// Solves op(A)·X = B, op being "N", "T" or "C". A report that is asked for has the condition number, found once per factorization.
+    #[pyo3(signature = (b, op, nnz, threads=None, asks_report=false))]
     fn solve<'py>(
         &self,
         py: Python<'py>,
@@ -104,6 +107,7 @@ impl Solver {
         op: &str,
         nnz: usize,
         threads: Option<usize>,
+        asks_report: bool,
     ) -> PyResult<(Bound<'py, PyAny>, Report)> {
         let start = Instant::now();
         let op = operation(op)?;
@@ -111,7 +115,12 @@ impl Solver {
         let of = self.now(py)?;
         let b = with_scalar!(of.kind(), T => right_hand_sides::<T>(b))?;
         let (n, nrhs) = shape(&b);
-        let answer = run(py, threads, n.saturating_mul(nrhs), move |_| of.solve(op, &b))?;
+        let answer = run(py, threads, n.saturating_mul(nrhs), move |_| {
+            if asks_report {
+                of.rcond();
+            }
+            of.solve(op, &b)
+        })?;
         let answer = answer.map_err(|e| exception(py, &e))?;
         let report = Report::of(&answer, (n, nnz, nrhs), &self.options, threads, start.elapsed());
         Ok((array_of_any(py, &answer.x, ndim)?, report))

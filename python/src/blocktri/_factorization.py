@@ -107,7 +107,7 @@ class Factorization:
         """The report of the last solve of this object; before the first, that of a solve for ones."""
         report = self._report
         if report is None:
-            report = self._solve(np.ones(self.shape[0], self.dtype), "N")[1]
+            report = self._solve(np.ones(self.shape[0], self.dtype), "N", True)[1]
         return report
 
     @overload
@@ -130,7 +130,7 @@ class Factorization:
         trans : {"N", "T", "H"}, optional
             Solve with A, Aᵀ or Aᴴ.
         return_report : bool, optional
-            Return a `Report` too.
+            Return a `Report` too, with the condition number, which is estimated once per factorization.
         check_finite : bool, optional
             As of SciPy. Values that are not finite are an error either way.
 
@@ -158,16 +158,16 @@ class Factorization:
         if rhs.dtype.kind == "c" and self.dtype.kind != "c":
             width = 1 if rhs.ndim == 1 else rhs.shape[1]
             parts = np.concatenate([rhs.real.reshape(-1, width), rhs.imag.reshape(-1, width)], axis=1)
-            both, report = self._solve(as_scalar(parts, self.dtype), trans)
+            both, report = self._solve(as_scalar(parts, self.dtype), trans, return_report)
             x: Array = (both[:, :width] + 1j * both[:, width:]).reshape(rhs.shape)
         else:
-            x, report = self._solve(as_scalar(rhs, self.dtype), trans)
+            x, report = self._solve(as_scalar(rhs, self.dtype), trans, return_report)
         self._report = report
         warn(report, return_report)
         return (x, report) if return_report else x
 
-    def _solve(self, rhs: Array, trans: str) -> tuple[Array, Report]:
-        return self._solver.solve(rhs, trans, self._matrix.nnz, self._threads)
+    def _solve(self, rhs: Array, trans: str, return_report: bool) -> tuple[Array, Report]:
+        return self._solver.solve(rhs, trans, self._matrix.nnz, self._threads, return_report)
 
     def refactor(self, A: object) -> Factorization:
         """Factor new values in place, by the same method and in the same order where the pattern has not changed.

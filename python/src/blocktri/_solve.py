@@ -58,7 +58,8 @@ def solve(
         ``"auto"`` takes the cheapest direct method for the structure that is found, and a stronger one where its answer is not at rounding
         level. `methods` lists the names.
     return_report : bool, optional
-        Return a `Report` too, and leave the outcome to it. Without it, an outcome other than convergence is an `AccuracyWarning`.
+        Return a `Report` too, and leave the outcome to it. It has the condition number of a direct method's matrix, for the price of some
+        five solves. Without it, that is estimated where the answer is in doubt, and an outcome other than convergence is an `AccuracyWarning`.
     threads : int, optional
         Number of threads; see `threadpool`.
     **options
@@ -105,6 +106,7 @@ def solve(
         if return_report:
             raise ValueError("there is nothing to solve, and so nothing to report")
         return np.empty(rhs.shape, dtype)
-    x, report = _blocktri.solve(of_dtype(matrix, dtype), as_scalar(rhs, dtype), method, options or None, number)
+    given = (of_dtype(matrix, dtype), as_scalar(rhs, dtype), method, options or None, number)
+    x, report = _blocktri.solve(*given, return_report)
     warn(report, return_report)
     return (x, report) if return_report else x

@@ -219,8 +219,8 @@ pub fn copy_nalgebra_columns<T: Scalar>(a: &nalgebra_sparse::CscMatrix<T>) -> Re
 ///
 /// ```
 /// use bt_formats::interop;
-/// use nalgebra_sparse::na::dmatrix;
-/// let a = dmatrix![1.0, 2.0; 3.0, 4.0];
+/// use nalgebra_sparse::na::DMatrix;
+/// let a = DMatrix::from_row_slice(2, 2, &[1.0, 2.0, 3.0, 4.0]);
 /// assert_eq!(interop::nalgebra_view(&a)[(1, 0)], 3.0);
 /// ```
 #[cfg(feature = "nalgebra-sparse")]

@@ -42,11 +42,9 @@ fn installed() -> Result<()> {
     let folder = TempDir::new().context("a folder for the command")?;
     let path = folder.path();
     let workspace = root().join("Cargo.toml");
-    let patch = |&name: &&str| Ok(format!("{name} = {}", toml_path(Source::Packages, name)?));
-    let patches = PUBLISHED.iter().map(patch).collect::<Result<Vec<_>>>()?.join("\n");
     let profile = dev_profile(&fs::read_to_string(&workspace).context(workspace.display())?);
     let settings = path.join("config.toml");
-    fs::write(&settings, format!("[patch.crates-io]\n{patches}\n{profile}")).context(settings.display())?;
+    fs::write(&settings, format!("{}\n{profile}", patches()?)).context(settings.display())?;
     let mut install = cargo(["install", "--quiet", "--debug", "--path"]);
     install.arg(unpacked("blocktri-cli")?).arg("--config").arg(&settings).arg("--root").arg(path);
     must_succeed(install.env("CARGO_TARGET_DIR", root().join("target")))?;
@@ -139,10 +137,7 @@ impl Scratch {
             });
         }
         if source == Source::Packages {
-            manifest.push("\n[patch.crates-io]".to_owned());
-            for name in PUBLISHED {
-                manifest.push(format!("{name} = {}", toml_path(source, name)?));
-            }
+            manifest.push(format!("\n{}", patches()?));
         }
         let program = match self {
             Self::Facade => include_str!("outside/facade.rs"),
@@ -187,6 +182,13 @@ fn dev_profile(manifest: &str) -> String {
         is_in
     };
     manifest.lines().filter(in_profile).fold(String::from("\n"), |sections, line| sections + line + "\n")
+}
+
+/// The section by which cargo takes the packages made here for those of the registry.
+fn patches() -> Result<String> {
+    let patch = |&name: &&str| Ok(format!("{name} = {}", toml_path(Source::Packages, name)?));
+    let lines = PUBLISHED.iter().map(patch).collect::<Result<Vec<_>>>()?;
+    Ok(format!("[patch.crates-io]\n{}", lines.join("\n")))
 }
 
 /// `{ path = "…" }` of a crate.

@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use blocktri::faer::MatRef;
-use blocktri::{AnyScalar, AnySolver, Op, ScalarKind, Solution, c32, c64, solve};
+use blocktri::{AnyScalar, AnySolver, Op, ScalarKind, Solution, c32, c64};
 
 use crate::matrix::blocktri_matrix;
 use crate::options::{CallMonitor, Options, TimeLimit, blocktri_options, read};
@@ -117,7 +117,7 @@ unsafe fn solve_once<T: AnyScalar>(
         let b = unsafe { system.given(matrix.of.nrows()) }?;
         let mut monitor = options.monitor(TimeLimit::Elsewhere);
         let size = b.nrows().saturating_mul(b.ncols());
-        let solution = run(options.threads, size, || Ok(solve(a.given(), b, &options.of_solve, &mut monitor)?))?;
+        let solution = run(options.threads, size, || Ok(T::solve(a.given(), b, &options.of_solve, &mut monitor)?))?;
         // SAFETY: the caller's word; the solution has numbers of its own.
         unsafe { system.answer(&solution, matrix.of.nnz(), report) }
     })

@@ -157,7 +157,7 @@ impl Matrix {
             let a = typed::<T>(a)?;
             let a = a.as_array();
             let a = plane(&a, "A")?;
-            let is_full = py.detach(|| 2 * a.iter().filter(|v| **v != bt_formats::zero::<T>()).count() >= a.len());
+            let is_full = py.detach(|| 2 * a.iter().filter(|v| **v != bt_formats::zero::<T>()).count() > a.len());
             if is_full {
                 let made = StoredMatrix::try_from(matrix(&a, "A")?);
                 return Ok(Self::new(T::matrix(made.map_err(|e| exception(py, &e))?)));

@@ -128,11 +128,7 @@ pub(crate) fn extents_are_alike(rows: (f64, f64), cols: impl FnOnce() -> (f64, f
 /// Whether the factors of rows, then of columns, that bring the largest numbers of lines to 1 differ too little to be worth it: two passes over A.
 pub(crate) fn need_no_scaling<T: Scalar>(a: &dyn Matrix<T>) -> bool {
     let (rows, cols) = in_double(a);
-    let is_narrow = |factors: &[f64]| {
-        let (least, most) = factors.iter().fold((f64::INFINITY, 0.0f64), |(l, m), &f| (l.min(f), m.max(f)));
-        4.0 * most < SPREAD * least
-    };
-    is_narrow(&rows) && is_narrow(&cols)
+    are_alike(range(&rows)) && are_alike(range(&cols))
 }
 
 /// Whether products of numbers from the least to the most stay far from the ends of the range.

@@ -60,9 +60,10 @@ impl<T: Scalar> Format<T> {
         {
             return Err(error);
         }
-        let lines_are_alike = || extents_are_alike(found.row_sizes, || found.column_sizes);
-        let are_alike = || are_alike(found.sizes) || lines_are_alike() || need_no_scaling(stored.as_matrix());
-        let in_good_units = are_in_the_middle::<T>(found.sizes) && are_alike();
+        let in_good_units = are_in_the_middle::<T>(found.sizes)
+            && (are_alike(found.sizes)
+                || extents_are_alike(found.row_sizes, || found.column_sizes)
+                || need_no_scaling(stored.as_matrix()));
         let (is_dominant, rcond) = (found.margin >= 0.0, rcond_of(found.margin, found.row_sizes.1));
         Ok(in_good_units.then_some(Self { stored, is_dominant, rcond }))
     }
@@ -111,10 +112,10 @@ impl<T: Scalar> Stored<T> {
         let place = |j: usize| j * ldab + 2 * k;
         let is_mirrored = |j: usize, d: usize| values[place(j) + d] == Scalar::conj(values[place(j) + d * (ldab - 1)]);
         let positive = |v: T| v.re() > zero() && v.im() == zero();
-        let columns = (0..n).filter(|&j| j.is_multiple_of(STEP) || j <= k || j + k >= n.saturating_sub(2));
+        let mut columns = (0..n).filter(|&j| j.is_multiple_of(STEP) || j <= k || j + k >= n.saturating_sub(2));
         let is_of_definite =
             |j: usize| positive(values[place(j)]) && (1..(k + 1).min(n - j)).all(|d| is_mirrored(j, d));
-        k == a.kl() && columns.into_iter().all(is_of_definite)
+        k == a.kl() && columns.all(is_of_definite)
     }
 }
 

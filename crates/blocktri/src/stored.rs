@@ -1,6 +1,6 @@
 //! A matrix of its own, in the format that it was given in.
 //!
-//! Three diagonals, a band, blocks and full matrices stay what they are where at least half of the numbers that their format stores are not
+//! Three diagonals, a band, blocks and full matrices stay what they are where more than half of the numbers that their format stores are not
 //! zero: methods for the format then take them as they stand. Others become compressed rows, whose pattern tells more than the format does.
 
 use std::ops::Range;
@@ -146,9 +146,9 @@ impl<T: Scalar> StoredMatrix<T> {
         Self::kept(Stored::Blocks(BlockTridiagonal::from_dense_blocks(partition, diagonal, couplings)?), nonzeros)
     }
 
-    /// As it stands, or by rows where less than half of its numbers are not zero.
+    /// As it stands, or by rows where no more than half of its numbers are not zero.
     fn kept(stored: Stored<T>, nonzeros: usize) -> Result<Self, Error> {
-        if 2 * nonzeros >= stored.as_matrix().nnz() {
+        if 2 * nonzeros > stored.as_matrix().nnz() {
             return Ok(Self(Kept::Format { stored, nonzeros, rows: OnceLock::new() }));
         }
         Ok(Self(Kept::Rows(stored.given().csr()?.into_owned())))
@@ -204,7 +204,7 @@ impl<T: Scalar> From<Csr<T>> for StoredMatrix<T> {
 
 impl<T: Scalar> TryFrom<Mat<T>> for StoredMatrix<T> {
     type Error = Error;
-    /// All numbers, or by rows what is not zero where that is less than half of them.
+    /// All numbers, or by rows what is not zero where that is no more than half of them.
     fn try_from(a: Mat<T>) -> Result<Self, Error> {
         let nonzeros = (0..a.ncols()).map(|j| count(a.col_as_slice(j))).sum();
         Self::kept(Stored::Full(Full(a)), nonzeros)

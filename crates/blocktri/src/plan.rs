@@ -286,12 +286,17 @@ pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, dep
     Ok(list.finish(order))
 }
 
-/// The reverse Cuthill–McKee order, where methods of a family are predicted to be faster in it than in the order given. Other families than
-/// those of bands and blocks have orders of their own, or need none.
+/// The reverse Cuthill–McKee order, where methods of a family are predicted to be faster in it than in the order given; methods for three diagonals
+/// where they can do without it not at all. Other families than those of bands and blocks have orders of their own, or need none.
 pub(crate) fn cheaper_order<T: Scalar>(a: &Csr<T>, family: Family) -> Result<Option<Permutation>, Error> {
+    if family == Family::Tridiagonal {
+        let is_of_three = |(kl, ku): (usize, usize)| kl.max(ku) <= 1;
+        let p = if is_of_three(bandwidth(a)) { None } else { Some(rcm(a)?) };
+        return Ok(p.filter(|p| is_of_three(bandwidth_under(a, p))));
+    }
     let mut list = List::of(a);
     match family {
-        Family::Tridiagonal | Family::Band => list.push_band(None, bandwidth(a)),
+        Family::Band => list.push_band(None, bandwidth(a)),
         Family::Blocks => list.push_blocks(None, &natural_partition(a)?),
         _ => return Ok(None),
     }

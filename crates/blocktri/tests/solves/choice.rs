@@ -375,3 +375,27 @@ fn a_dominant_band_that_is_singular_is_not_solved_quietly() {
         }
     }
 }
+
+/// The order is not a matter of predicted time, which threads change, where the method can do without it not at all.
+#[test]
+fn a_method_for_three_diagonals_has_the_order_it_needs_on_any_number_of_threads() {
+    for n in [6, 20, 22] {
+        // A chain from every second row, then the others, the other way round.
+        let place = |i: usize| if i.is_multiple_of(2) { i / 2 } else { n - 1 - i / 2 };
+        let mut dense = Mat::zeros(n, n);
+        for i in 0..n {
+            dense[(place(i), place(i))] = 3.0;
+            if i > 0 {
+                (dense[(place(i), place(i - 1))], dense[(place(i - 1), place(i))]) = (-1.0, 1.5);
+            }
+        }
+        let (a, b) = (Csr::from_dense(dense.as_ref()).unwrap(), Mat::from_fn(n, 1, |i, _| 1.0 + i as f64));
+        for threads in [1, 2, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            for method in [Direct::TridiagonalLu, Direct::DiagonalPivoting] {
+                let answer = pool.install(|| solve(&a, b.as_ref(), &SolveOptions::by(method), &mut ()));
+                assert_eq!(answer.unwrap().report.outcome, Outcome::Converged, "{method}, n = {n}, {threads} threads");
+            }
+        }
+    }
+}

@@ -51,8 +51,7 @@ pub(crate) fn solve<T: Scalar>(
         let mut later = None;
         let mut look = || {
             let (start, mut notes) = (Instant::now(), Vec::new());
-            let depth = Depth::AfterIterations(plan.rcm.clone());
-            let (plan, fixed) = planned(&kept, order_asked(options), options, depth, &mut notes)?;
+            let (plan, fixed) = planned(&kept, order_asked(options), options, plan.after_iterations(), &mut notes)?;
             let found = plan.direct().map(|(c, _)| [c.seconds, c.seconds_after_order()]);
             later = Some(Looked { plan, fixed, notes, took: start.elapsed() });
             Ok(found)
@@ -81,8 +80,7 @@ pub(crate) fn solve<T: Scalar>(
         if plan.before_orders.is_none() {
             break;
         }
-        let depth = Depth::AfterIterations(plan.rcm.take());
-        let opened = plan.gpu;
+        let (depth, opened) = (plan.after_iterations(), plan.gpu);
         (plan, fixed) = planned(&kept, order_asked(options), options, depth, &mut notes)?;
         plan.gpu = opened;
     }

@@ -130,7 +130,11 @@ impl<T: Scalar> Problem<'_, T> {
             }
             Direct::SparseLdl => {
                 let a = self.work.csr()?;
-                Ok(Made::new(SparseLdl::with_monitor(&a, monitor)?, a.bytes()))
+                let ldl = match &self.directions.found.sparse_ldl {
+                    Some(symbolic) => SparseLdl::with_symbolic(&a, symbolic.clone(), monitor),
+                    None => SparseLdl::with_monitor(&a, monitor),
+                };
+                Ok(Made::new(ldl?, a.bytes()))
             }
             Direct::SparseLu => self.sparse_lu(monitor),
             Direct::SparseQr => {

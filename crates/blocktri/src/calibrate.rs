@@ -7,9 +7,10 @@
 //!
 //! Cost: some seconds, and 250 MB.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use bt_direct::SymbolicLu;
+use bt_direct::{SparseLdl, SymbolicLu};
 use bt_formats::reorder::bandwidth as bandwidth_of;
 use bt_formats::{Csr, LinearOperator, Matrix, Monitor, Op, Partition, Progress, StopCriterion, certify};
 use faer::Mat;
@@ -18,7 +19,7 @@ use faer::linalg::solvers::Solve;
 use crate::cost::{Kernel, Machine, Rate, Work};
 use crate::counts::{
     Fill, band_flops, band_nopivot_work, band_work, block_work, dense_work, elimination_products, half_band_work,
-    half_block_work, iteration_work, paired, pivoted_band_flops, sparse_lu_work, tridiagonal_work,
+    half_block_work, iteration_work, paired, pivoted_band_flops, sparse_ldl_work, sparse_lu_work, tridiagonal_work,
 };
 use crate::direct::Direct;
 use crate::error::Error;
@@ -113,7 +114,13 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
     machine.fit(Kernel::SparseColumns, &columns);
     machine.fit(Kernel::Sparse, &supernodes);
     machine.fit(Kernel::SparseCholesky, &bench.all(&systems(Direct::SparseCholesky, Fill::half_work))?);
-    let indefinite: Vec<_> = systems(Direct::SparseLdl, Fill::half_work).into_iter().map(with_signs).collect();
+    let alone = fills.iter().map(|(a, _)| with_signs(a));
+    let in_pairs = [[30, 30], [100, 100]].map(|sides| constrained(&self::grid(&sides)));
+    let indefinite = alone.chain(in_pairs).map(|a| {
+        let work = sparse_ldl_work(&a, &SparseLdl::analyse(&a)?);
+        Ok(pair(a, work, Direct::SparseLdl))
+    });
+    let indefinite = indefinite.collect::<Result<Vec<_>, Error>>()?;
     machine.fit(Kernel::SparseLdl, &bench.all(&indefinite)?);
     // Grids of this size hardly tell flops from entries: no sparse kernel is faster than dense products are.
     let fastest = machine.rate(Kernel::Dense).flops;
@@ -129,7 +136,7 @@ pub fn calibrate(monitor: &mut dyn Monitor) -> Result<Machine, Error> {
 }
 
 /// Systems that are measured.
-const SYSTEMS: usize = 68;
+const SYSTEMS: usize = 70;
 /// Bytes or flops a second where they take no time of their own.
 const NONE: f64 = 1e15;
 /// What takes no time.
@@ -295,13 +302,20 @@ fn coupling(i: usize, j: usize) -> f64 {
     (place % 97) as f64 / 97.0 - 0.5
 }
 
-/// A symmetric, diagonally dominant band (or all numbers).
-fn band(n: usize, kl: usize, ku: usize) -> Csr<f64> {
+/// Symmetric, positive definite rows of the columns `cols(i)`, with `diagonal(i)`, which is larger than all else in its row together. In the last
+/// row it is half of that: dominance everywhere bounds the condition, which solves of other systems ask the factors for.
+fn definite(n: usize, cols: impl Fn(usize) -> Range<usize>, diagonal: impl Fn(usize) -> f64) -> Csr<f64> {
     rows(n, |i, row| {
-        for j in i.saturating_sub(kl)..(i + ku + 1).min(n) {
-            row.push((j, if i == j { (kl + ku) as f64 } else { coupling(i, j) }));
-        }
+        let beside: Vec<_> = cols(i).filter(|&j| j != i).map(|j| (j, coupling(i, j))).collect();
+        let all = || beside.iter().map(|(_, v)| v.abs()).sum::<f64>();
+        row.push((i, if i + 1 < n { diagonal(i) } else { all() / 2.0 }));
+        row.extend(beside);
     })
+}
+
+/// A band, or all numbers.
+fn band(n: usize, kl: usize, ku: usize) -> Csr<f64> {
+    definite(n, |i| i.saturating_sub(kl)..(i + ku + 1).min(n), |_| (kl + ku) as f64)
 }
 
 /// A dominant matrix with its rows reversed, k at a time: elimination exchanges all of them back.
@@ -315,13 +329,26 @@ fn exchanged(a: &Csr<f64>, k: usize) -> Csr<f64> {
 }
 
 /// Every third diagonal entry of the other sign: symmetric, and not definite.
-fn with_signs((a, work, method): (Csr<f64>, Work, Method)) -> (Csr<f64>, Work, Method) {
-    let changed = rows(a.nrows(), |i, row| {
+fn with_signs(a: &Csr<f64>) -> Csr<f64> {
+    rows(a.nrows(), |i, row| {
         let (cols, values) = a.row(i);
         let sign = |j: usize| if i == j && i % 3 == 0 { -1.0 } else { 1.0 };
         row.extend(cols.iter().zip(values).map(|(&j, &v)| (j as usize, sign(j as usize) * v)));
-    });
-    (changed, work, method)
+    })
+}
+
+/// Every unknown of A with a constraint of its own: [A I; I 0], whose rows are eliminated in pairs.
+fn constrained(a: &Csr<f64>) -> Csr<f64> {
+    let n = a.nrows();
+    rows(2 * n, |i, row| {
+        if i >= n {
+            row.push((i - n, 1.0));
+            return;
+        }
+        let (cols, values) = a.row(i);
+        row.extend(cols.iter().zip(values).map(|(&j, &v)| (j as usize, v)));
+        row.push((n + i, 1.0));
+    })
 }
 
 /// Symmetric dense blocks on three block diagonals. Where all blocks of a few rows have one size, elimination goes several times as fast as
@@ -329,13 +356,11 @@ fn with_signs((a, work, method): (Csr<f64>, Work, Method)) -> (Csr<f64>, Work, M
 fn chain(partition: &Partition) -> Csr<f64> {
     let block_of: Vec<usize> =
         (0..partition.n_blocks()).flat_map(|b| std::iter::repeat_n(b, partition.range(b).len())).collect();
-    rows(partition.n(), |i, row| {
-        let block = block_of[i];
-        let (first, last) = (block.saturating_sub(1), (block + 1).min(partition.n_blocks() - 1));
-        for j in partition.range(first).start..partition.range(last).end {
-            row.push((j, if i == j { 3.0 * partition.size(block) as f64 } else { coupling(i, j) }));
-        }
-    })
+    let neighbours = |i: usize| {
+        let (first, last) = (block_of[i].saturating_sub(1), (block_of[i] + 1).min(partition.n_blocks() - 1));
+        partition.range(first).start..partition.range(last).end
+    };
+    definite(partition.n(), neighbours, |i| 3.0 * partition.size(block_of[i]) as f64)
 }
 
 /// Rows of one to five entries without symmetry, most near the diagonal, which has zeros in every third row: as of a circuit or a plant.

@@ -3,7 +3,7 @@
 //! Direct methods are counted with a factorization and one solve, iterations with a setup and so many steps. The counts of bands, blocks and dense matrices
 //! are closed sums over their sizes; those of sparse factors are what a symbolic phase found.
 
-use bt_direct::{BlockLu, SymbolicLu};
+use bt_direct::{BlockLu, SymbolicCholesky, SymbolicLu};
 use bt_formats::reorder::minimum_degree;
 use bt_formats::{Csr, HybridLayout, LinearOperator, Matrix, Partition, Scalar, zero};
 
@@ -110,6 +110,15 @@ pub(crate) fn sparse_lu_work<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicLu) -> Wo
     let work = work::<T>(kernel, symbolic.fill() as f64, flops, 0.0);
     let paired = if symbolic.is_symmetric() { 0.0 } else { paired(a, symbolic) };
     Work { ordered: nnz, paired, analysed: a.nrows() as f64 + nnz, ..work }
+}
+
+/// Of L·D·Lᴴ: where rows are paired, they are matched first, as rows and columns of a pattern are that is not symmetric.
+pub(crate) fn sparse_ldl_work<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicCholesky) -> Work {
+    let (nnz, flops) = (a.nnz() as f64, symbolic.flops() + symbolic.solve_flops());
+    let rows_and_entries = a.nrows() as f64 + nnz;
+    let paired = if symbolic.has_pairs() { rows_and_entries } else { 0.0 };
+    let work = work::<T>(Kernel::SparseLdl, symbolic.fill() as f64, flops, 0.0);
+    Work { ordered: nnz, paired, analysed: rows_and_entries, ..work }
 }
 
 /// Rows and entries of A, whose pattern is not symmetric, and entries of its factors, each of which elimination without numbers goes over

@@ -17,7 +17,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use bt_direct::{Components, Cyclic, SymbolicLu};
+use bt_direct::{Components, Cyclic, SparseLdl, SymbolicCholesky, SymbolicLu};
 use bt_formats::detect::{natural_partition, triangular_order};
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
 use bt_formats::{Csr, DiagonalEntries, LinearOperator, Matrix, Partition, Permutation, Scalar, memory};
@@ -29,7 +29,7 @@ use crate::candidate::{Candidate, GAIN, LEAST_STEPS, rank, refusal};
 use crate::cost::{Kernel, Machine, Work, arithmetic};
 use crate::counts::{
     Fill, band_flops, band_nopivot_work, band_work, block_work, dense_work, elimination_products, half_band_work,
-    half_block_work, iteration_work, pivoted_band_flops, sparse_lu_work, tridiagonal_work, work,
+    half_block_work, iteration_work, pivoted_band_flops, sparse_ldl_work, sparse_lu_work, tridiagonal_work, work,
 };
 use crate::direct::{Direct, Family};
 use crate::error::Error;
@@ -49,6 +49,8 @@ use crate::structure::{dominant, middle_level};
 pub(crate) struct Found {
     /// The symbolic phase of sparse LU.
     pub sparse_lu: Option<Arc<SymbolicLu>>,
+    /// That of L·D·Lᴴ.
+    pub sparse_ldl: Option<Arc<SymbolicCholesky>>,
     /// The components, each weighed.
     pub parts: Option<Arc<WeighedParts>>,
 }
@@ -124,8 +126,8 @@ pub(crate) enum Depth {
     All,
     /// Up to an iteration that is worth a try before sparse factors are ordered.
     UntilIterations,
-    /// To the end after such a try, with the reverse Cuthill–McKee order that was made before it.
-    AfterIterations(Option<Permutation>),
+    /// To the end after such a try, with the direct methods that were weighed before it, and the order that was made for them.
+    AfterIterations { candidates: Vec<Candidate>, rcm: Option<Permutation> },
 }
 
 impl Plan {
@@ -142,6 +144,13 @@ impl Plan {
     /// The fastest direct method, or the first of those that are out of the question.
     pub fn first_direct(&self) -> Option<&Candidate> {
         self.candidates.iter().find(|c| c.direct().is_some())
+    }
+
+    /// How the choice goes on where an iteration was not the answer.
+    pub fn after_iterations(&self) -> Depth {
+        let direct = |c: &&Candidate| !c.method.is_iterative() && !c.device.is_gpu();
+        let candidates = self.candidates.iter().filter(direct).cloned().collect();
+        Depth::AfterIterations { candidates, rcm: self.rcm.clone() }
     }
 
     /// Seconds that an iteration may take: those of the fastest direct method, whose order has been made; before anything is ordered at most those that
@@ -231,59 +240,33 @@ const SMALL: usize = 2000;
 /// Ranks the methods for `a`. `reorder` restricts the orders that are tried; `blocks` are those of the given order.
 pub(crate) fn plan<T: Scalar>(a: &Csr<T>, reorder: Reorder, blocks: &Blocks, depth: Depth) -> Result<Plan, Error> {
     let mut list = List::of(a);
-    let natural = matches!(reorder, Reorder::None | Reorder::Auto);
-    if natural {
-        let band = bandwidth(a);
-        list.push_solved_at_sight(band)?;
-        if list.candidates.is_empty() {
-            list.push_narrow(None, band, || partition(a, blocks, true))?;
+    let is_natural = matches!(reorder, Reorder::None | Reorder::Auto);
+    let (rcm, may_iterate) = match depth {
+        Depth::All => list.push_without_fill(reorder, blocks, true)?,
+        Depth::UntilIterations => {
+            let (rcm, may_iterate) = list.push_without_fill(reorder, blocks, false)?;
+            if may_iterate {
+                let patience = if list.is_cheap() { None } else { list.patience() };
+                if patience.is_some() {
+                    return Ok(Plan { before_orders: patience, ..list.finish(rcm) });
+                }
+                list.push_components()?;
+            }
+            (rcm, may_iterate)
         }
-    }
-    if natural && !list.is_cheap() {
-        list.push_dense();
-    }
-    let iterative = reorder == Reorder::Auto && a.nrows() > SMALL && !list.is_cheap();
-    let (before_iterations, known) = match depth {
-        Depth::All => (false, None),
-        Depth::UntilIterations => (iterative, None),
-        Depth::AfterIterations(known) => (false, known),
+        Depth::AfterIterations { candidates, rcm } => {
+            list.candidates = candidates;
+            list.push_components()?;
+            (rcm, true)
+        }
     };
-    // Parts are ordered to be weighed, which an iteration may spare: where one may be, they come after it.
-    let in_parts = natural && !list.is_cheap();
-    if in_parts && !before_iterations {
-        list.push_components()?;
-    }
-    let mut order = None;
-    let reordered =
-        reorder == Reorder::Auto && !list.is_cheap() && !list.is_full && list.may_gain_in_order(list.least_of_bands());
-    if reorder == Reorder::Rcm || reordered {
-        let p = known.map_or_else(|| rcm(a), Ok)?;
-        let narrow = bandwidth_under(a, &p);
-        list.push_narrow(Some(&p), narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
-        order = Some(p);
-    }
-    if before_iterations && !list.is_cheap() {
-        list.push_iterations();
-        let seconds_and_estimate = list.fastest_iteration().map(|seconds| (seconds, list.estimate_of_sparse()));
-        if let Some((seconds, estimate)) =
-            seconds_and_estimate.filter(|(seconds, estimate)| CLEAR * seconds < *estimate)
-        {
-            // The estimate may be far from what an order finds: a fraction of it is not much to lose.
-            let patience = (PATIENCE * list.machine.ordering * a.nnz() as f64).min(estimate / GAIN);
-            return Ok(Plan { before_orders: Some(patience.max(seconds)), ..list.finish(order) });
-        }
-        list.candidates.retain(|c| !c.method.is_iterative());
-    }
-    if in_parts && before_iterations {
-        list.push_components()?;
-    }
-    if natural && !list.is_cheap() && list.may_gain(list.least_of_sparse()) {
+    if is_natural && !list.is_cheap() && list.may_gain(list.least_of_sparse()) {
         list.push_sparse();
     }
-    if iterative {
+    if may_iterate {
         list.push_iterations();
     }
-    Ok(list.finish(order))
+    Ok(list.finish(rcm))
 }
 
 /// The reverse Cuthill–McKee order, where methods of a family are predicted to be faster in it than in the order given; methods for three diagonals
@@ -365,6 +348,11 @@ pub(crate) fn plan_of_format<T: Scalar>(format: &Format<T>) -> Plan {
 fn in_words(partition: &Partition) -> String {
     let (min, max) = partition.min_max_size();
     format!("{} diagonal blocks of {min} to {max}", partition.n_blocks())
+}
+
+/// "1.2e4 entries of L, Hermitian".
+fn half_in_words(entries: f64) -> String {
+    format!("{entries:.1e} entries of L, Hermitian")
 }
 
 /// Two eliminations of three diagonals.
@@ -511,6 +499,56 @@ impl<'a, T: Scalar> List<'a, T> {
         2 * pairs >= entries
     }
 
+    /// All that no fill is counted for: narrow structures in the order given and in that of reverse Cuthill–McKee, and full matrices. The order,
+    /// if it was made, and whether iterations are thought of; parts are ordered to be weighed, which an iteration may spare: where one
+    /// may be, they are not `parts_first`.
+    fn push_without_fill(
+        &mut self,
+        reorder: Reorder,
+        blocks: &Blocks,
+        parts_first: bool,
+    ) -> Result<(Option<Permutation>, bool), Error> {
+        let a = self.a;
+        let is_natural = matches!(reorder, Reorder::None | Reorder::Auto);
+        if is_natural {
+            let band = bandwidth(a);
+            self.push_solved_at_sight(band)?;
+            if self.candidates.is_empty() {
+                self.push_narrow(None, band, || partition(a, blocks, true))?;
+            }
+        }
+        if is_natural && !self.is_cheap() {
+            self.push_dense();
+        }
+        let may_iterate = reorder == Reorder::Auto && a.nrows() > SMALL && !self.is_cheap();
+        if is_natural && !self.is_cheap() && (parts_first || !may_iterate) {
+            self.push_components()?;
+        }
+        let may_be_narrower = || !self.is_cheap() && !self.is_full && self.may_gain_in_order(self.least_of_bands());
+        if reorder == Reorder::Rcm || (reorder == Reorder::Auto && may_be_narrower()) {
+            let p = rcm(a)?;
+            let narrow = bandwidth_under(a, &p);
+            self.push_narrow(Some(&p), narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
+            return Ok((Some(p), may_iterate));
+        }
+        Ok((None, may_iterate))
+    }
+
+    /// Seconds that an iteration may take before anything is ordered for sparse factors, if one may be faster than those by far: then it is
+    /// among the candidates.
+    fn patience(&mut self) -> Option<f64> {
+        self.push_iterations();
+        let seconds = self.fastest_iteration()?;
+        let estimate = self.estimate_of_sparse();
+        if CLEAR * seconds < estimate {
+            // The estimate may be far from what an order finds: a fraction of it is not much to lose.
+            let patience = (PATIENCE * self.machine.ordering * self.a.nnz() as f64).min(estimate / GAIN);
+            return Some(patience.max(seconds));
+        }
+        self.candidates.retain(|c| !c.method.is_iterative());
+        None
+    }
+
     /// Diagonal, triangular and periodic matrices, for which nothing else is looked for.
     fn push_solved_at_sight(&mut self, (kl, ku): (usize, usize)) -> Result<(), Error> {
         let (n, nnz, number) = (self.a.nrows(), self.a.nnz(), size_of::<T>());
@@ -650,22 +688,25 @@ impl<'a, T: Scalar> List<'a, T> {
             self.found.sparse_lu = Some(Arc::new(symbolic));
             return;
         }
-        let Some(fill) = Fill::of(self.a) else { return };
         // Where the diagonal has zeros LU looks for rows to put there, and for another order; a Hermitian matrix has L·D·Lᴴ for that.
         let zeros = self.a.survey().diagonal == DiagonalEntries::Broken;
         if !zeros || self.symmetry() == Symmetry::None {
+            let Some(fill) = Fill::of(self.a) else { return };
             let structure = format!("{:.1e} entries of factors", fill.lu_entries());
             self.push(Direct::SparseLu, Reorder::None, fill.lu_work(self.a), fill.lu_bytes::<T>(), structure);
-        }
-        let half = format!("{:.1e} entries of L, Hermitian", fill.half_entries());
-        let (work, bytes) = (fill.half_work(self.a), fill.half_bytes::<T>());
-        match self.symmetry() {
-            Symmetry::None => {}
-            Symmetry::Hermitian => {
-                let work = Work { kernel: Kernel::SparseLdl, ..work };
-                self.push(Direct::SparseLdl, Reorder::None, work, bytes, half);
+            if self.symmetry() == Symmetry::PositiveDiagonal {
+                let (work, bytes) = (fill.half_work(self.a), fill.half_bytes::<T>());
+                let structure = half_in_words(fill.half_entries());
+                self.push(Direct::SparseCholesky, Reorder::None, work, bytes, structure);
             }
-            Symmetry::PositiveDiagonal => self.push(Direct::SparseCholesky, Reorder::None, work, bytes, half),
+        }
+        if self.symmetry() == Symmetry::Hermitian
+            && let Ok(symbolic) = SparseLdl::analyse(self.a)
+            && let Ok(bytes) = symbolic.ldl_bytes::<T>()
+        {
+            let work = sparse_ldl_work(self.a, &symbolic);
+            self.push(Direct::SparseLdl, Reorder::None, work, bytes as u64, half_in_words(symbolic.fill() as f64));
+            self.found.sparse_ldl = Some(Arc::new(symbolic));
         }
     }
 

@@ -193,6 +193,12 @@ impl SymbolicCholesky {
         &self.order
     }
 
+    /// Whether rows are eliminated in pairs, as [`SparseLdl::analyse`](crate::SparseLdl::analyse) has them where diagonal entries are small: L has the
+    /// entries of both.
+    pub fn has_pairs(&self) -> bool {
+        self.eliminated.is_some() && self.pattern.is_symmetric()
+    }
+
     /// Bytes of a Cholesky factorization with all that it holds on to, which is also the most that its making takes beside
     /// this symbolic phase.
     ///

@@ -150,6 +150,9 @@ fn saddle_points_are_factored_with_pivots_of_order_two() {
     let (s, error) = solved(&csr(n + q, entries), &SolveOptions::default());
     assert_eq!((s.report.method, s.report.outcome), ("sparse-ldl", Outcome::Converged), "{:?}", s.report.notes);
     assert!(error < 1e-9, "{error:e}");
+    // Its symbolic phase, pairs included, is what it was weighed by, and what it was factored with.
+    assert_eq!(s.candidates[0].bytes, s.report.bytes.factors as u64);
+    assert!(s.candidates[0].work.paired > 0.0, "{:?}", s.candidates[0]);
 }
 
 #[test]

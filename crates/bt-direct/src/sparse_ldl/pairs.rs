@@ -159,6 +159,7 @@ mod tests {
         let symbolic = symbolic(&a).unwrap();
         let at = |i: u32| symbolic.order().iter().position(|&k| k == i).unwrap();
         assert_eq!((at(0).abs_diff(at(3)), at(1).abs_diff(at(4))), (1, 1));
+        assert!(symbolic.has_pairs() && !SymbolicCholesky::new(&a).unwrap().has_pairs());
     }
 
     #[test]

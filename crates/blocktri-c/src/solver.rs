@@ -290,7 +290,8 @@ pub unsafe extern "C" fn blocktri_solver_log_det(
     })
 }
 
-/// An estimate of 1/(‖A‖₁·‖A⁻¹‖₁); NaN where factors in single precision, or with large growth, cannot tell. Cost: some five solves, once per factorization.
+/// An estimate of 1/(‖A‖₁·‖A⁻¹‖₁); NaN where factors in single precision, or with large growth, cannot tell. Cost: some five
+/// solves, once per factorization.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn blocktri_solver_rcond(solver: *const blocktri_solver, rcond: *mut f64) -> blocktri_status {
     guard(|| {

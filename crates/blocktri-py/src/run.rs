@@ -1,9 +1,9 @@
 //! How work runs: without the interpreter's lock, on threads that a fork does not lose, and so that Ctrl-C ends it.
 //!
-//! Small work runs on the calling thread, and so does work that a call of Python from inside a pool asks for. Other work runs in a pool of this module while the calling thread waits and asks for signals
-//! every 50 ms. On a signal the work is told to stop, and is left behind where it has not stopped half a second later: it owns what it
-//! reads, and its result is dropped. Pools are kept by process and size, never rayon's global one, since the threads of a pool do not
-//! live on in a forked process.
+//! Small work runs on the calling thread, and so does work that a call of Python from inside a pool asks for. Other work runs in
+//! a pool of this module while the calling thread waits and asks for signals every 50 ms. On a signal the work is told to stop,
+//! and is left behind where it has not stopped half a second later: it owns what it reads, and its result is dropped. Pools are
+//! kept by process and size, never rayon's global one, since the threads of a pool do not live on in a forked process.
 
 use std::any::Any;
 use std::collections::HashMap;

@@ -30,8 +30,8 @@ fn shape(b: &AnyColumns) -> (usize, usize) {
     with_scalar!(b.kind(), T => T::of_columns(b).map_or((0, 0), blocktri::faer::Mat::shape))
 }
 
-/// Solves A·X = B by the method of that name with these options. A report that is asked for has the condition number of a direct method's matrix, which costs
-/// some five solves.
+/// Solves A·X = B by the method of that name with these options. A report that is asked for has the condition number of a direct
+/// method's matrix, which costs some five solves.
 #[pyfunction]
 #[pyo3(signature = (a, b, method, options=None, threads=None, asks_report=false))]
 pub fn solve<'py>(

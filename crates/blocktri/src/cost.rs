@@ -5,9 +5,9 @@
 //! The counts come from the structure and, for sparse factors, from a symbolic phase. The constants stand for one call from end to
 //! end, certificate included; [`Machine::here`] has them for the instruction set at hand, `calibrate` measures them.
 //!
-//! Bandwidth and rate are a kernel's own: a narrow band or small blocks never reach the rate of wide ones, and what they take beyond
-//! it grows with the numbers stored. The terms, flops over a rate and bytes over a bandwidth, are those of the roofline model (S. Williams, A. Waterman, D. Patterson,
-//! Commun. ACM 52 (2009) 65–76, doi:10.1145/1498765.1498785).
+//! Bandwidth and rate are a kernel's own: a narrow band or small blocks never reach the rate of wide ones, and what they take
+//! beyond it grows with the numbers stored. The terms, flops over a rate and bytes over a bandwidth, are those of the roofline
+//! model (S. Williams, A. Waterman, D. Patterson, Commun. ACM 52 (2009) 65–76, doi:10.1145/1498765.1498785).
 
 use std::sync::OnceLock;
 

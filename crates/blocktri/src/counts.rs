@@ -1,7 +1,7 @@
 //! Counted work of the methods: operations, bytes and steps by structure, which [`Machine`](crate::cost::Machine) makes seconds of.
 //!
-//! Direct methods are counted with a factorization and one solve, iterations with a setup and so many steps. The counts of bands, blocks and dense matrices
-//! are closed sums over their sizes; those of sparse factors are what a symbolic phase found.
+//! Direct methods are counted with a factorization and one solve, iterations with a setup and so many steps. The counts of bands,
+//! blocks and dense matrices are closed sums over their sizes; those of sparse factors are what a symbolic phase found.
 
 use bt_direct::{BlockLu, SymbolicCholesky, SymbolicLu};
 use bt_formats::reorder::minimum_degree;

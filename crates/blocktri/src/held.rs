@@ -1,7 +1,7 @@
 //! The matrix of a solver, in the format that it was given in.
 //!
-//! Three diagonals, with corners or without, a band, blocks and full matrices are kept, multiplied and factored as they stand. Compressed rows are made of them once something needs
-//! rows: an estimate of the condition number, a matching, another method.
+//! Three diagonals, with corners or without, a band, blocks and full matrices are kept, multiplied and factored as they stand.
+//! Compressed rows are made of them once something needs rows: an estimate of the condition number, a matching, another method.
 
 use std::sync::OnceLock;
 

@@ -1,7 +1,7 @@
 //! Memory of factors, asked for before it is taken.
 //!
-//! Counted from the structure: the factors, and the matrix where a method copies it into a format of its own. Sparse LU asks by itself, once its order
-//! has counted the fill.
+//! Counted from the structure: the factors, and the matrix where a method copies it into a format of its own. Sparse LU asks by
+//! itself, once its order has counted the fill.
 
 use bt_direct::BlockLu;
 use bt_formats::{Csr, Partition, Scalar, memory};

@@ -403,7 +403,8 @@ impl std::str::FromStr for Method {
 }
 
 /// The diagonal blocks that the processor sweeps while a GPU sweeps the others, for Jacobi and red–black sweeps with
-/// [`DeviceChoice::Gpu`](crate::DeviceChoice::Gpu) or [`DeviceChoice::Gpus`](crate::DeviceChoice::Gpus). The iterates are those of the undivided iteration, to rounding.
+/// [`DeviceChoice::Gpu`](crate::DeviceChoice::Gpu) or [`DeviceChoice::Gpus`](crate::DeviceChoice::Gpus). The iterates are those
+/// of the undivided iteration, to rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostBlocks {
     /// None of them.

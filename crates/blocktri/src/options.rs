@@ -65,15 +65,17 @@ pub enum DeviceChoice {
     /// On the processor.
     #[default]
     Cpu,
-    /// On the NVIDIA GPU of this number, from 0, in real arithmetic: cg, bicgstab, gmres and fgmres without a preconditioner or with jacobi, block-jacobi,
-    /// ilu0, ic0, ilut and SSOR's approximate inverses; hbisa and hbisa-redblack; tridiagonal-lu, block-lu, band-lu and spike; and the factors of rbt
-    /// and of the last level of arms-rbt. A [`Solver`](crate::Solver) keeps factors there of rbt alone. Needs the feature `cuda`.
+    /// On the NVIDIA GPU of this number, from 0, in real arithmetic: cg, bicgstab, gmres and fgmres without a preconditioner or
+    /// with jacobi, block-jacobi, ilu0, ic0, ilut and SSOR's approximate inverses; hbisa and hbisa-redblack; tridiagonal-lu,
+    /// block-lu, band-lu and spike; and the factors of rbt and of the last level of arms-rbt. A [`Solver`](crate::Solver) keeps
+    /// factors there of rbt alone. Needs the feature `cuda`.
     Gpu(u32),
     /// On several of them, with rows (cg without a preconditioner or with Jacobi's) or blocks (hbisa, hbisa-redblack) dealt out evenly.
     /// Needs the feature `cuda`.
     Gpus(Gpus),
-    /// One solve: on GPU 0 where it is there, has the method, and the work outweighs the copies to it, else on the processor; the first note
-    /// says why. `Method::Auto` weighs iterations on GPU 0 beside its other candidates. Factors that a [`Solver`](crate::Solver) keeps are on the processor.
+    /// One solve: on GPU 0 where it is there, has the method, and the work outweighs the copies to it, else on the processor; the
+    /// first note says why. `Method::Auto` weighs iterations on GPU 0 beside its other candidates. Factors that a
+    /// [`Solver`](crate::Solver) keeps are on the processor.
     Auto,
 }
 
@@ -159,8 +161,8 @@ pub enum Fallback {
     /// The solve ends with the method's error.
     #[default]
     Never,
-    /// The next stronger method on the same structure factors ([`Direct::fallback`](crate::Direct::fallback)), and a warning says so. Where there is none, the
-    /// solve ends with the method's error.
+    /// The next stronger method on the same structure factors ([`Direct::fallback`](crate::Direct::fallback)), and a warning says
+    /// so. Where there is none, the solve ends with the method's error.
     Stronger,
 }
 

@@ -1,13 +1,15 @@
 //! The candidates of `Method::Auto`: methods in every order worth trying, with counts, predicted seconds and bytes, the fastest first.
 //!
-//! Band LU is counted without row interchanges where A is diagonally dominant, and elsewhere with those that the largest entries of its
-//! columns ask for; block LU by its block sizes; sparse factors by the fill in their own order, which is that of elimination with the pivots
-//! they prefer (exact for Cholesky; LU leaves them where they are small). Iterations are counted with [`LEAST_STEPS`]: how many they take, a probe tells.
+//! Band LU is counted without row interchanges where A is diagonally dominant, and elsewhere with those that the largest entries
+//! of its columns ask for; block LU by its block sizes; sparse factors by the fill in their own order, which is that of
+//! elimination with the pivots they prefer (exact for Cholesky; LU leaves them where they are small). Iterations are counted with
+//! [`LEAST_STEPS`]: how many they take, a probe tells.
 //!
-//! Where an iteration may be faster than sparse factors [by far](CLEAR), it is tried for some times as long as their ordering would take before that is
-//! made, but no longer than a fraction of what they are estimated to take. That is estimated by the smallest level w of a breadth-first
-//! search that halves the graph. Nested dissection of a square grid, w unknowns wide, takes some 10·w³ multiplications and 8·w² entries (A. George, SIAM J. Numer. Anal. 10 (1973)
-//! 345–363, doi:10.1137/0710032), and of a cube about as many of its own w.
+//! Where an iteration may be faster than sparse factors [by far](CLEAR), it is tried for some times as long as their ordering
+//! would take before that is made, but no longer than a fraction of what they are estimated to take. That is estimated by the
+//! smallest level w of a breadth-first search that halves the graph. Nested dissection of a square grid, w unknowns wide, takes
+//! some 10·w³ multiplications and 8·w² entries (A. George, SIAM J. Numer. Anal. 10 (1973) 345–363, doi:10.1137/0710032), and of a
+//! cube about as many of its own w.
 //!
 //! A reordering or a symbolic phase costs time itself, which may be more than the solve. It is done while a lower bound of what it can
 //! reach, its own time included, is below the best candidate so far: half-bandwidths are at least half the entries of a row, and
@@ -153,8 +155,8 @@ impl Plan {
         Depth::AfterIterations { candidates, rcm: self.rcm.clone() }
     }
 
-    /// Seconds that an iteration may take: those of the fastest direct method, whose order has been made; before anything is ordered at most those that
-    /// an order is worth.
+    /// Seconds that an iteration may take: those of the fastest direct method, whose order has been made; before anything is
+    /// ordered at most those that an order is worth.
     pub fn limit(&self) -> Option<f64> {
         self.direct().map(|(c, _)| c.seconds_after_order()).into_iter().chain(self.before_orders).reduce(f64::min)
     }

@@ -20,12 +20,13 @@ use crate::{auto, gpu};
 
 /// Solves A·X = B for the columns of `b`, n × nrhs.
 ///
-/// With `Method::Auto` the candidate that is predicted to be fastest (see [`explain`](crate::explain)): a direct method in the given or another order,
-/// or an iteration, given up where it takes longer. The answer is refined and its backward error computed from A; when that is not at rounding level the
-/// next stronger method is taken. The notes say all of it.
+/// With `Method::Auto` the candidate that is predicted to be fastest (see [`explain`](crate::explain)): a direct method in the
+/// given or another order, or an iteration, given up where it takes longer. The answer is refined and its backward error computed
+/// from A; when that is not at rounding level the next stronger method is taken. The notes say all of it.
 ///
 /// A is given by compressed rows, or as [`Tridiagonal`](crate::Tridiagonal), [`Cyclic`](crate::Cyclic), [`Band`](crate::Band),
-/// [`BlockTridiagonal`](crate::BlockTridiagonal) or a dense matrix of faer, which direct methods and `auto` factor as they stand (see [`Solver::new`]).
+/// [`BlockTridiagonal`](crate::BlockTridiagonal) or a dense matrix of faer, which direct methods and `auto` factor as they stand
+/// (see [`Solver::new`]).
 ///
 /// # Errors
 /// [`Error::Input`] when A is not square, empty, not finite or does not match B; [`Error::Singular`] with the place;

@@ -81,9 +81,10 @@ impl<T: Scalar> Solver<T> {
     /// Chooses (with `Method::Auto`) and factors.
     ///
     /// A may be compressed rows, or a [`Tridiagonal`](bt_formats::Tridiagonal), a [`Band`](bt_formats::Band), a
-    /// [`BlockTridiagonal`], a periodic [`Cyclic`](crate::Cyclic), or a dense matrix of faer, more than half of it not zero. Those are factored, multiplied and kept as they stand by methods for their format, which is where `auto` looks
-    /// then; it and all other methods make rows of them where no such method will do: with another order, blocks of another size, lines
-    /// in units far apart, where a pivot is missing.
+    /// [`BlockTridiagonal`], a periodic [`Cyclic`](crate::Cyclic), or a dense matrix of faer, more than half of it not zero.
+    /// Those are factored, multiplied and kept as they stand by methods for their format, which is where `auto` looks then; it
+    /// and all other methods make rows of them where no such method will do: with another order, blocks of another size, lines in
+    /// units far apart, where a pivot is missing.
     ///
     /// # Errors
     /// As [`solve`](crate::solve()); [`Error::NoFactors`] for an iterative method.

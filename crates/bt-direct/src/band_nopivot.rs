@@ -10,11 +10,11 @@
 //! Diagonally dominant and Hermitian positive definite matrices never get there (N. J. Higham, Accuracy and Stability
 //! of Numerical Algorithms, 2nd ed., §9.6, doi:10.1137/1.9780898718027).
 //!
-//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring. Narrow bands of doubles stay in registers
-//! (`registers.rs`) on AVX-512 and AVX2; on AVX-512 others go from the left by groups of columns (`groups.rs`) with some 64(p + 1)(q + 1) values, p = ⌈kl/8⌉
-//! and q = ⌈ku/8⌉. Elsewhere there is a window (`window.rs`) of 64h(h + 1) + 128(p + 2) values, h = p + q + 1. Where that were more than
-//! 4 MiB, bands of 32 diagonals and more on either side have a dense panel of 16 columns of kl + 24 values and 16 rows of 8. Cost:
-//! 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
+//! Storage: n(kl + ku + 1) values, or the matrix's own; n moduli of rows while factoring. Narrow bands of doubles stay in
+//! registers (`registers.rs`) on AVX-512 and AVX2; on AVX-512 others go from the left by groups of columns (`groups.rs`) with
+//! some 64(p + 1)(q + 1) values, p = ⌈kl/8⌉ and q = ⌈ku/8⌉. Elsewhere there is a window (`window.rs`) of 64h(h + 1) + 128(p + 2)
+//! values, h = p + q + 1. Where that were more than 4 MiB, bands of 32 diagonals and more on either side have a dense panel of 16
+//! columns of kl + 24 values and 16 rows of 8. Cost: 2n·kl(ku + ½) flops to factor, 2n(kl + ku + ½) a right-hand side.
 //!
 //! | file | case |
 //! |---|---|

@@ -62,9 +62,10 @@ impl<T: Scalar> PartialPivotLu<T> {
     /// Factors a square matrix of any strides.
     ///
     /// # Errors
-    /// [`FactorError::Singular`] with the first column that has no pivot; [`FactorError::Breakdown`] when a pivot is so
-    /// small beside max|A| that its reciprocal overflows, or there is none where elements have grown beyond 1/√u; [`FactorError::Input`] for NaN and infinity, when `a` is not
-    /// square, and when there is not the memory; [`FactorError::Failed`] when ‖A‖₁ overflows.
+    /// [`FactorError::Singular`] with the first column that has no pivot; [`FactorError::Breakdown`] when a pivot is so small
+    /// beside max|A| that its reciprocal overflows, or there is none where elements have grown beyond 1/√u;
+    /// [`FactorError::Input`] for NaN and infinity, when `a` is not square, and when there is not the memory;
+    /// [`FactorError::Failed`] when ‖A‖₁ overflows.
     ///
     /// # Cost
     /// ⅔n³ flops.

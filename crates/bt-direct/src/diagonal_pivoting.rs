@@ -84,7 +84,8 @@ impl<T: Scalar> DiagonalPivoting<T> {
     /// Factors `a`.
     ///
     /// # Errors
-    /// [`FactorError::Breakdown`] with the row at which both orders fail, and when elimination overflows; [`FactorError::Input`] on a NaN or infinity.
+    /// [`FactorError::Breakdown`] with the row at which both orders fail, and when elimination overflows; [`FactorError::Input`]
+    /// on a NaN or infinity.
     ///
     /// # Cost
     /// 3n flops, n divisions, 3n values.

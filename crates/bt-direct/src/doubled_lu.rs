@@ -5,8 +5,8 @@
 //! zero, or of the size of what this precision cannot tell, is a proof in practice: a double matrix that is regular has a
 //! reciprocal condition number above 10⁻³⁰ in all but contrived cases.
 //!
-//! Storage: 32·n² bytes, imaginary parts of real matrices included, and 32·n a thread that solves. Cost: some 20n³ flops on the calling thread, thirty to
-//! fifty times that of dense LU; for small systems only.
+//! Storage: 32·n² bytes, imaginary parts of real matrices included, and 32·n a thread that solves. Cost: some 20n³ flops on the
+//! calling thread, thirty to fifty times that of dense LU; for small systems only.
 
 use std::marker::PhantomData;
 
@@ -106,8 +106,9 @@ impl<T: Scalar> DoubledLu<T> {
     /// Factors a square matrix of any strides, whose rows and columns should have one size.
     ///
     /// # Errors
-    /// [`FactorError::Singular`] with the first column all of whose candidates are at most n·2⁻¹⁰⁰ times the largest number
-    /// met; [`FactorError::Breakdown`] where that has grown beyond 2⁵⁰; [`FactorError::Input`] for NaN and infinity, when `a` is not square, and when there is not the memory.
+    /// [`FactorError::Singular`] with the first column all of whose candidates are at most n·2⁻¹⁰⁰ times the largest number met;
+    /// [`FactorError::Breakdown`] where that has grown beyond 2⁵⁰; [`FactorError::Input`] for NaN and infinity, when `a` is not
+    /// square, and when there is not the memory.
     ///
     /// # Cost
     /// Some 20n³ flops, four times as many for complex scalars.

@@ -144,8 +144,8 @@ impl FactorError {
         Self::breakdown(method, place, format!("elimination overflows{at}; scale the matrix down"))
     }
 
-    /// No pivot in a column, where elements have grown so far by `growth`: the matrix is singular, or rounding errors took the pivot of a regular one, where
-    /// growth is beyond its `limit`.
+    /// No pivot in a column, where elements have grown so far by `growth`: the matrix is singular, or rounding errors took the
+    /// pivot of a regular one, where growth is beyond its `limit`.
     pub(crate) fn no_pivot(method: &'static str, column: usize, block: Option<usize>, growth: f64, limit: f64) -> Self {
         if growth > limit {
             let reason = format!(

@@ -4,9 +4,10 @@
 //! Sᵣ = W₁ᵀ·S·W₂ = L·U        S·x = b:  z = (L·U)⁻¹·W₁ᵀ·b,  x = W₂·z        Sᵀ·x = b:  x = W₁·(L·U)⁻ᵀ·W₂ᵀ·b
 //! ```
 //!
-//! W₁ and W₂ are random [`Butterfly`]s, after which the leading blocks of a dense S are mostly well conditioned, so that
-//! no search for pivots and no exchange of rows stands between the elimination and the speed of matrix products. (A
-//! butterfly of depth d mixes rows that are n/2^d apart: zeros in a regular pattern can survive it.) Baboulin, Dongarra, Herrmann & Tomov, ACM TOMS 39 (2013) 8, doi:10.1145/2427023.2427025.
+//! W₁ and W₂ are random [`Butterfly`]s, after which the leading blocks of a dense S are mostly well conditioned, so that no
+//! search for pivots and no exchange of rows stands between the elimination and the speed of matrix products. (A butterfly of
+//! depth d mixes rows that are n/2^d apart: zeros in a regular pattern can survive it.) Baboulin, Dongarra, Herrmann & Tomov, ACM
+//! TOMS 39 (2013) 8, doi:10.1145/2427023.2427025.
 //!
 //! Nothing bounds the growth of elements, so it is checked, and a matrix that fails a check is factored with partial
 //! pivoting instead; [`Rbt::fallback`] says so and why:

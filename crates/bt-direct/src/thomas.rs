@@ -6,9 +6,9 @@
 //! M- and totally nonnegative matrices; anything else is watched: row by row, the size of the terms that formed a
 //! pivot is compared with the row of A, and the factorization breaks down once half the digits of a row are lost.
 //!
-//! Non-standard: the factors are A = L·D·W with W = D⁻¹U unit upper bidiagonal, so that no division stands in the
-//! recurrence of the back substitution. Storage: 3n values, those of the matrix itself on request. Cost: 3n flops and 2n divisions to factor, 4n flops and n
-//! divisions a right-hand side.
+//! Non-standard: the factors are A = L·D·W with W = D⁻¹U unit upper bidiagonal, so that no division stands in the recurrence of
+//! the back substitution. Storage: 3n values, those of the matrix itself on request. Cost: 3n flops and 2n divisions to factor,
+//! 4n flops and n divisions a right-hand side.
 
 use std::cell::Cell;
 

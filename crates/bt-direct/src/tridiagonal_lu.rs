@@ -4,8 +4,8 @@
 //! super-diagonal into U. Backward stable: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
 //! §9.5–9.6, doi:10.1137/1.9780898718027 (the growth is at most 2).
 //!
-//! Storage: 4n values and n flags, 3n of them the matrix's own on request. Cost: at most 5n flops and n divisions to factor, 7n flops and n divisions a
-//! right-hand side.
+//! Storage: 4n values and n flags, 3n of them the matrix's own on request. Cost: at most 5n flops and n divisions to factor, 7n
+//! flops and n divisions a right-hand side.
 
 use std::array::from_fn;
 use std::cell::Cell;

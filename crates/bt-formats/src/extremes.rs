@@ -71,8 +71,8 @@ impl Extremes {
     }
 }
 
-/// Smallest and largest of the largest sizes in a column, of which pieces have parts. Those of a column that no later piece has are put together once:
-/// only the others are kept.
+/// Smallest and largest of the largest sizes in a column, of which pieces have parts. Those of a column that no later piece has
+/// are put together once: only the others are kept.
 fn column_sizes(ncols: usize, pieces: &[Piece]) -> (f64, f64) {
     let (mut found, mut first) = (NONE, 0);
     // Of columns `first`, `first` + 1 and so on.

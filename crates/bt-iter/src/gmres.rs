@@ -13,14 +13,14 @@
 //!
 //! GMRES keeps V only and applies M once more for x; FGMRES keeps Z, so that M may change in every step.
 //!
-//! Either may keep V in single precision, which halves what orthogonalisation reads: J. I. Aliaga, H. Anzt, T. Grützmacher, E.
-//! S. Quintana-Ortí, A. E. Tomás, Compressed basis GMRES on high performance GPUs, Int. J. High Perform. Comput. Appl. 37 (2023)
+//! Either may keep V in single precision, which halves what orthogonalisation reads: J. I. Aliaga, H. Anzt, T. Grützmacher, E. S.
+//! Quintana-Ortí, A. E. Tomás, Compressed basis GMRES on high performance GPUs, Int. J. High Perform. Comput. Appl. 37 (2023)
 //! 82–100, doi:10.1177/10943420221115140. Vectors are rounded when they are stored and used as they are stored; all else stays in
-//! double. A·M⁻¹·V = V·H̄ then holds to the roundings of V, so that a cycle gains a factor of 10⁷ at most, and what it claims beyond that
-//! is left to the next one, which begins with the true residual.
-//! Storage: (m + 4)·n scalars, FGMRES (2m + 4)·n, of which (m + 1)·n may be in single precision; m(m + 4) + 1 more and those of `gram_schmidt.rs`. Cost of step j: one
-//! product, one application of M, 4(j + 1)·n flops and V read twice (8(j + 1)·n and up to four times where orthogonalised again),
-//! two copies, FGMRES three.
+//! double. A·M⁻¹·V = V·H̄ then holds to the roundings of V, so that a cycle gains a factor of 10⁷ at most, and what it claims
+//! beyond that is left to the next one, which begins with the true residual. Storage: (m + 4)·n scalars, FGMRES (2m + 4)·n, of
+//! which (m + 1)·n may be in single precision; m(m + 4) + 1 more and those of `gram_schmidt.rs`. Cost of step j: one product, one
+//! application of M, 4(j + 1)·n flops and V read twice (8(j + 1)·n and up to four times where orthogonalised again), two copies,
+//! FGMRES three.
 
 use bt_formats::{
     Breakdown, Error, LinearOperator, Monitor, Outcome, RealScalar, Scalar, SolveReport, StopCriterion, one, zero,

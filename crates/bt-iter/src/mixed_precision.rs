@@ -8,9 +8,9 @@
 //! ```
 //!
 //! so that neither small residuals nor large matrices leave the range of f32. M⁻¹ is linear to u₃₂ only. The iteration's accuracy
-//! does not suffer where it is flexible (`fgmres`, `fcg`) or checks its claims against b − A·x, as all methods here do: they
-//! go on from the true residual (`gmres` with a new cycle: take `fgmres`). A. Buttari et al., ACM Trans. Math. Softw. 34 (2008) 17, doi:10.1145/1377596.1377597; E.
-//! Carson, N. J. Higham, SIAM J. Sci. Comput. 40 (2018) A817–A847, doi:10.1137/17M1140819.
+//! does not suffer where it is flexible (`fgmres`, `fcg`) or checks its claims against b − A·x, as all methods here do: they go
+//! on from the true residual (`gmres` with a new cycle: take `fgmres`). A. Buttari et al., ACM Trans. Math. Softw. 34 (2008) 17,
+//! doi:10.1145/1377596.1377597; E. Carson, N. J. Higham, SIAM J. Sci. Comput. 40 (2018) A817–A847, doi:10.1137/17M1140819.
 //!
 //! Storage: M in single precision, 2n values of single precision. Cost: that of M, and 2n conversions.
 

@@ -8,11 +8,12 @@
 //! x ∈ x₀ + span(Z),  A·Z = V·H̄,  zⱼ = M⁻¹vⱼ,  min ‖β·e₁ − H̄·y‖₂ by Givens rotations,  x = x₀ + Z·y
 //! ```
 //!
-//! The basis is made by classical Gram–Schmidt done twice, in two reductions (`kernels/gmres.cu`): the host's version leaves the second
-//! out where little cancels, which the device could tell only by a further one. A step is six launches, or, where all rows fit on the device at
-//! once, a part of one cooperative launch for 32; the bits are the same. Rotations are made by one thread of the device; the host reads residual
-//! norms once in 32 steps or at the end of a cycle. It may then end the cycle at any of them, so that a monitor or a limit of steps ends a run
-//! after the same step as on the processor; a limit of time does after the steps that are done. Scaling by powers of two is as in [`crate::DeviceCg`].
+//! The basis is made by classical Gram–Schmidt done twice, in two reductions (`kernels/gmres.cu`): the host's version leaves the
+//! second out where little cancels, which the device could tell only by a further one. A step is six launches, or, where all rows
+//! fit on the device at once, a part of one cooperative launch for 32; the bits are the same. Rotations are made by one thread of
+//! the device; the host reads residual norms once in 32 steps or at the end of a cycle. It may then end the cycle at any of them,
+//! so that a monitor or a limit of steps ends a run after the same step as on the processor; a limit of time does after the steps
+//! that are done. Scaling by powers of two is as in [`crate::DeviceCg`].
 //!
 //! Several right-hand sides go through their cycles in step: each launch has a row of thread blocks for every one that goes on, with a
 //! basis, a matrix R and a state of its own, and the bits that it has alone. One that has ended, or waits for the next cycle, has no row.

@@ -1,9 +1,10 @@
 //! HBISA on the device: Jacobi and red–black sweeps.
 //!
 //! Yang, Li & Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x, Eq. (6) and (7); sweeps, stopping rules and
-//! report are those of [`bt_iter::Hbisa`]. A thread block takes a matrix block, up to 1024 rows, or several small ones into shared memory and solves them
-//! there: a tridiagonal one by parallel cyclic reduction or another [`BlockSolver`]; a dense or banded one, and a tridiagonal one that needs row interchanges, with
-//! dense factors L·U = P·D, which the host makes and the device keeps in global memory (`kernels/hbisa.cu`).
+//! report are those of [`bt_iter::Hbisa`]. A thread block takes a matrix block, up to 1024 rows, or several small ones into
+//! shared memory and solves them there: a tridiagonal one by parallel cyclic reduction or another [`BlockSolver`]; a dense or
+//! banded one, and a tridiagonal one that needs row interchanges, with dense factors L·U = P·D, which the host makes and the
+//! device keeps in global memory (`kernels/hbisa.cu`).
 //!
 //! Departures: of tridiagonal blocks the residual of an iterate is computed, t − D·x, not carried along; it is known one sweep later.
 //! The host reads norms every 32 sweeps, where a monitor, a time limit or divergence ends the run. Where all thread blocks fit on the

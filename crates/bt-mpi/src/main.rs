@@ -1,4 +1,5 @@
-//! `blocktri-mpi`: `blocktri solve`, the chains of `blocktri queue` and experiments of `blocktri reproduce` over the ranks of MPI. Arguments, signals, files and reports; no numerics.
+//! `blocktri-mpi`: `blocktri solve`, the chains of `blocktri queue` and experiments of `blocktri reproduce` over the ranks of
+//! MPI. Arguments, signals, files and reports; no numerics.
 //!
 //! All ranks run the same lines, end with the same exit code, and rank 0 alone speaks. An error that one rank meets is agreed on
 //! ([`bt_parallel::agree`]); one that it cannot tell the others ends them all by `MPI_Abort`, and so does a panic, which is a bug.

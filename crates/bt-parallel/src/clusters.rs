@@ -1,10 +1,11 @@
 //! Site expansion where no rank has the whole matrix: in the graph of clusters of rows.
 //!
-//! Each rank joins its rows, by level sets in the graph of its own part, to clusters of n/(1024·p) rows or so; what a cluster leaves enclosed goes to a
-//! neighbouring cluster, and rows without a neighbour share one. The graph of all clusters, entries between them as weights, is what rank 0
-//! divides (`site_expansion.rs`); rows go to the owner of their cluster. Up to 1024·p rows clusters are single rows, and the division that of
-//! [`Division::site_expansion`]. Coarsening before dividing: B. Hendrickson, R. Leland, A multi-level algorithm for partitioning graphs, Proc.
-//! Supercomputing '95, doi:10.1145/224170.224228; here there is one level, and borders are as rough as clusters are.
+//! Each rank joins its rows, by level sets in the graph of its own part, to clusters of n/(1024·p) rows or so; what a cluster
+//! leaves enclosed goes to a neighbouring cluster, and rows without a neighbour share one. The graph of all clusters, entries
+//! between them as weights, is what rank 0 divides (`site_expansion.rs`); rows go to the owner of their cluster. Up to 1024·p
+//! rows clusters are single rows, and the division that of [`Division::site_expansion`]. Coarsening before dividing: B.
+//! Hendrickson, R. Leland, A multi-level algorithm for partitioning graphs, Proc. Supercomputing '95, doi:10.1145/224170.224228;
+//! here there is one level, and borders are as rough as clusters are.
 //!
 //! Storage of a rank beside its rows, before and after: O(m + c) for c entries between its clusters, on rank 0 O(1024·p) for the clusters and their
 //! entries. Counted: a gather of 12 bytes an entry between clusters and 4 a cluster, a broadcast of 4 a cluster, all-to-alls of 4 bytes an

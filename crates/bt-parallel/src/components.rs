@@ -1,9 +1,10 @@
 //! What site expansion grows in a graph that may not be connected: pieces of its components, dealt to p domains.
 //!
-//! Components are taken from the heaviest on. One of weight w ≥ n/p has ⌊w·p/n⌋ domains to itself, as long as they need not exceed their share by
-//! more than the slack; else one more where light components can fill what is missing; else what remains of it is a piece beside others. Lighter ones go
-//! whole to the domain with most room, and are cut where that is not enough. Components no heavier than the slack, rows that nothing is coupled
-//! to among them, come last, each to the domain that has least: they make up for what growing missed. A connected graph has p pieces, one a domain.
+//! Components are taken from the heaviest on. One of weight w ≥ n/p has ⌊w·p/n⌋ domains to itself, as long as they need not
+//! exceed their share by more than the slack; else one more where light components can fill what is missing; else what remains of
+//! it is a piece beside others. Lighter ones go whole to the domain with most room, and are cut where that is not enough.
+//! Components no heavier than the slack, rows that nothing is coupled to among them, come last, each to the domain that has
+//! least: they make up for what growing missed. A connected graph has p pieces, one a domain.
 //!
 //! Cost: O(nnz + c·log c) for c components; storage O(n + p).
 

@@ -7,15 +7,16 @@
 //! red–black   x_e ← x_e + ω·D_e⁻¹·r_e;  x_o ← x_o + ω·D_o⁻¹·r_o           even blocks, then odd ones: two exchanges
 //! ```
 //!
-//! ω = 1 is block Gauss–Seidel in red–black order. Blocks are counted over all ranks, so that iterates do not depend on where the ranks meet. Z. Yang, K. Li,
-//! K. Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x, Eq. (6) and (7), as [`bt_iter::Hbisa`]; its tuned ω and Chebyshev
-//! acceleration are not here.
+//! ω = 1 is block Gauss–Seidel in red–black order. Blocks are counted over all ranks, so that iterates do not depend on where the
+//! ranks meet. Z. Yang, K. Li, K. Li, J. Supercomput. 73 (2017) 1760–1781, doi:10.1007/s11227-016-1881-x, Eq. (6) and (7), as
+//! [`bt_iter::Hbisa`]; its tuned ω and Chebyshev acceleration are not here.
 //!
 //! The residual at the start of a sweep is the true one, which is what is held against the tolerance.
 //!
-//! Counted, a sweep on a rank: one exchange of the halo of A for Jacobi and two for red–black, and one sum of two numbers. Flops: one product, half a one more for
-//! red–black, and one solve with D. Storage: the factors of D, 3 vectors, for red–black the rows of the odd blocks once more. Solvers of the
-//! caller's in place of the factors ([`BlockIteration::with_solver`]) change neither count.
+//! Counted, a sweep on a rank: one exchange of the halo of A for Jacobi and two for red–black, and one sum of two numbers. Flops:
+//! one product, half a one more for red–black, and one solve with D. Storage: the factors of D, 3 vectors, for red–black the rows
+//! of the odd blocks once more. Solvers of the caller's in place of the factors ([`BlockIteration::with_solver`]) change neither
+//! count.
 
 mod solves;
 
@@ -85,14 +86,15 @@ impl<'a, 'c, T: Number, C: Comm> BlockIteration<'a, 'c, T, C> {
     /// With the blocks of this rank, in the order of its rows; a rank without rows has none. A collective.
     ///
     /// # Errors
-    /// [`crate::Error::OnRank`] where blocks and rows disagree, A₀ has entries beyond the neighbours of a block, a diagonal block is singular, or ω is
-    /// not between 0 and 2; those of the communicator.
+    /// [`crate::Error::OnRank`] where blocks and rows disagree, A₀ has entries beyond the neighbours of a block, a diagonal block
+    /// is singular, or ω is not between 0 and 2; those of the communicator.
     pub fn new(a: &'a DistributedCsr<'c, T, C>, blocks: Partition, sweep: BlockSweep) -> Result<Self> {
         Self::made(a, blocks, sweep, |split, _| Ok(Solves::Factors(BlockDiagonal::new(split)?)))
     }
 
-    /// The same with solvers of the diagonal blocks in place of their factors. `solver` is given a matrix of diagonal blocks alone, one after the other,
-    /// and their sizes: for Jacobi all of this rank, for red–black the even ones and then the odd ones; none where there are no rows. A collective.
+    /// The same with solvers of the diagonal blocks in place of their factors. `solver` is given a matrix of diagonal blocks
+    /// alone, one after the other, and their sizes: for Jacobi all of this rank, for red–black the even ones and then the odd
+    /// ones; none where there are no rows. A collective.
     ///
     /// # Errors
     /// As [`BlockIteration::new`], with what `solver` refuses, by rows of the system; for a solver of another number of rows.

@@ -17,9 +17,9 @@
 //!
 //! Nothing is exchanged: each pivot has to be usable, as in dominant and in positive definite systems. A pivot of zero is a breakdown.
 //!
-//! Storage: 5 scalars a row and line, and 3 of each row of the whole lines. Counted, a solve on a rank: two all-to-alls of s·r·L and of s·R·L_own
-//! bytes but for the part to itself, r = min(rows, 2), R their sum, L_own its whole lines; factoring one of twice the size of the first. Flops of a solve: 9 a row
-//! and line.
+//! Storage: 5 scalars a row and line, and 3 of each row of the whole lines. Counted, a solve on a rank: two all-to-alls of s·r·L
+//! and of s·R·L_own bytes but for the part to itself, r = min(rows, 2), R their sum, L_own its whole lines; factoring one of
+//! twice the size of the first. Flops of a solve: 9 a row and line.
 
 use bt_formats::{Scalar, zero};
 

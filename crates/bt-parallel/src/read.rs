@@ -10,8 +10,9 @@
 //! **Errors** are those of the serial reader, with file and line, the same on every rank: the first of the file. Lines are counted from the
 //! parts of the ranks before once all have read. The **notes** of the serial reader, on numbers that are no doubles, are told alike on all ranks.
 //!
-//! Counted: for each piece of the rank with most, one maximum and three all-to-alls (sizes, indices of 8 bytes, values of s bytes an entry, those that
-//! symmetry implies included). Storage of a rank beside its rows: 8 + s bytes an entry of theirs until the end.
+//! Counted: for each piece of the rank with most, one maximum and three all-to-alls (sizes, indices of 8 bytes, values of s bytes
+//! an entry, those that symmetry implies included). Storage of a rank beside its rows: 8 + s bytes an entry of theirs until the
+//! end.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

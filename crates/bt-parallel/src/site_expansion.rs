@@ -156,8 +156,8 @@ fn grow<T: Scalar>(graph: &Graph<'_, T>, dealt: &Dealt, sites: &[Option<usize>])
     owner
 }
 
-/// Components whose pieces are to differ: the smallest first takes the level sets around the row that is farthest from the lowest one, up to its share,
-/// and the largest what is left. A large piece that grew beside small ones would be enclosed by them.
+/// Components whose pieces are to differ: the smallest first takes the level sets around the row that is farthest from the lowest
+/// one, up to its share, and the largest what is left. A large piece that grew beside small ones would be enclosed by them.
 fn peel<T: Scalar>(graph: &Graph<'_, T>, dealt: &Dealt, owner: &mut [u32]) {
     let numbered: Vec<(usize, &Piece)> = dealt.pieces.iter().enumerate().collect();
     for pieces in numbered.chunk_by(|a, b| a.1.component == b.1.component) {

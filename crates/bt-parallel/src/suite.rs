@@ -1,8 +1,9 @@
 //! What every communicator has to do, for the tests of those who make one; behind the feature `suite`.
 //!
-//! All functions are called by all ranks and assert what they find: [`contract`] and [`count`] on communicators of any size, [`mistake`] on
-//! one that is thrown away afterwards. [`methods`] runs every method of this crate, site expansion, reading and writing among them: results, to the last bit, and counts have to be the same on
-//! two communicators of equal size, which makes [`crate::ThreadComm`] the reference of all others.
+//! All functions are called by all ranks and assert what they find: [`contract`] and [`count`] on communicators of any size,
+//! [`mistake`] on one that is thrown away afterwards. [`methods`] runs every method of this crate, site expansion, reading and
+//! writing among them: results, to the last bit, and counts have to be the same on two communicators of equal size, which makes
+//! [`crate::ThreadComm`] the reference of all others.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -5,7 +5,8 @@
 //! column into a file with a temporary name, which rank 0 renames when all have written. An error on any rank is one on all, and leaves what was
 //! there before; what a rank that was killed leaves is removed by the next run that writes into that folder ([`bt_formats::PartialFile`]).
 //!
-//! Counted, an array: three all-to-alls of 4 + s bytes a row and column at most, a broadcast, and one maximum for each step. Storage: the rows of this rank once more.
+//! Counted, an array: three all-to-alls of 4 + s bytes a row and column at most, a broadcast, and one maximum for each step.
+//! Storage: the rows of this rank once more.
 
 mod table;
 

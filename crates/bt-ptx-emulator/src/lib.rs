@@ -41,8 +41,9 @@
 //!
 //! # Settings
 //!
-//! `BLOCKTRI_EMULATOR_DEVICES` (1 to 16), `_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations of a launch), `_MULTIPROCESSORS`, `_GLOBAL_RACES`
-//! (0 or 1) and `_LAUNCHES` (those that a device starts before it refuses) are read by `cuInit`. Functions of the shared library change them later, and tell what happened:
+//! `BLOCKTRI_EMULATOR_DEVICES` (1 to 16), `_SEED`, `_MEMORY` (bytes), `_BUDGET` (operations of a launch), `_MULTIPROCESSORS`,
+//! `_GLOBAL_RACES` (0 or 1) and `_LAUNCHES` (those that a device starts before it refuses) are read by `cuInit`. Functions of the
+//! shared library change them later, and tell what happened:
 //!
 //! ```c
 //! void bt_emulator_set_seed(uint64_t);

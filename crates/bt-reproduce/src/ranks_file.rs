@@ -4,8 +4,8 @@
 //! {"schema": 2, "setting": {"program": …, "scale": …}, "experiments": {name: facts, …}}
 //! ```
 //!
-//! Results are taken where schema, version of the program and scale are those at hand: all else would be compared with what it is not. Their counts are
-//! those of any processor; which one their seconds are of, the facts of each say ([`PROCESSOR`]).
+//! Results are taken where schema, version of the program and scale are those at hand: all else would be compared with what it is
+//! not. Their counts are those of any processor; which one their seconds are of, the facts of each say ([`PROCESSOR`]).
 
 use std::io;
 use std::path::{Path, PathBuf};

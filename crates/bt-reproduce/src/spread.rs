@@ -75,8 +75,9 @@ impl Spread {
 /// A piece of work with a name: facts with its `seconds`, or `solve_seconds`, and perhaps `setup_seconds`.
 pub type Work<'a> = (&'static str, Box<dyn FnMut() -> Result<Value, Error> + 'a>);
 
-/// Five rounds of some pieces of work, one after the other in each: the facts of the first round, the medians of their seconds, and
-/// `runs`, the seconds of each round, setup included, with `shares`, what a preconditioner took of each solve. What fails or does not converge is not repeated.
+/// Five rounds of some pieces of work, one after the other in each: the facts of the first round, the medians of their seconds,
+/// and `runs`, the seconds of each round, setup included, with `shares`, what a preconditioner took of each solve. What fails or
+/// does not converge is not repeated.
 pub fn rounds(mut work: Vec<Work<'_>>) -> Result<Facts, Error> {
     let mut all: Vec<Vec<Value>> = vec![Vec::new(); work.len()];
     for round in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! A GPU that is held open.
+//! A GPU that is held open, and what it solves at one call: batches of stationary distributions. Without the feature `cuda` none can be opened.
 
 use bt_formats::{BlockTridiagonal, Scaled};
 

@@ -1,4 +1,5 @@
-//! Matrices given as three diagonals, with corners or without, a band, blocks and all numbers: the answers and verdicts of compressed rows, by methods for the format.
+//! Matrices given as three diagonals, with corners or without, a band, blocks and all numbers: the answers and verdicts of
+//! compressed rows, by methods for the format.
 
 use blocktri::faer::Mat;
 use blocktri::{

@@ -1,4 +1,5 @@
-//! Families by their values: units, ends of the range, singular and nearly so.
+//! Families without a pattern of their own (scattered, full, cells), and those by their values: growth, units, ends of the range,
+//! singular and nearly so.
 
 use super::draw::{Draw, Palette};
 use super::grid::Grid;

@@ -1,4 +1,5 @@
-//! Families by their pattern: chains, bands, arrows, saddle points, triangles, stencils.
+//! Families by their pattern: chains, bands, arrows, saddle points, triangles, three diagonals (Dorr's, with corners, Toeplitz),
+//! grids and definite matrices.
 
 use super::draw::{Draw, Palette};
 use super::grid::Grid;

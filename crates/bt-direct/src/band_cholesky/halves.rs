@@ -47,8 +47,8 @@ impl<'a, T: Scalar> Halves<'a, T> {
     }
 }
 
-/// Number d of row i from the diagonal on, to the right or, where `left`, to the left: an index, where every row has all entries of a band of half-bandwidth
-/// k.
+/// Number d of row i from the diagonal on, to the right or, where `left`, to the left: an index, where every row has all entries
+/// of a band of half-bandwidth k.
 #[inline(always)]
 pub(super) fn beside(ptr: &[u32], k: usize, i: usize, d: isize) -> usize {
     (ptr[i] as usize + i.min(k)).wrapping_add_signed(d)

@@ -4,9 +4,9 @@
 //! L_P ← columns of the panel, one after the other          A ← A − L_P·L_Pᴴ behind it, a column at a time
 //! ```
 //!
-//! A panel is eliminated in a copy, whose columns all have the same rows, with zeros where a column of the band has not begun or has ended: whole
-//! vectors are taken from whole vectors, and all eight columns from one behind in one pass over it. Where a vector reaches beyond a column, into the next
-//! one, it subtracts zeros from what is there.
+//! A panel is eliminated in a copy, whose columns all have the same rows, with zeros where a column of the band has not begun or
+//! has ended: whole vectors are taken from whole vectors, and all eight columns from one behind in one pass over it. Where a
+//! vector reaches beyond a column, into the next one, it subtracts zeros from what is there.
 
 use std::array::from_fn;
 use std::ops::Range;

@@ -52,8 +52,8 @@ pub(super) fn are_within<T: Scalar>(halves: &Halves<'_, T>, columns: &Range<usiz
     entered >= halves.first && (needed <= halves.end || halves.end == n)
 }
 
-/// Eliminates columns; only for what fits. Those that enter meanwhile, [`reach`] columns ahead, come from `halves`, which are compared, or from the place of L,
-/// and are measured.
+/// Eliminates columns; only for what fits. Those that enter meanwhile, [`reach`] columns ahead, come from `halves`, which are
+/// compared, or from the place of L, and are measured.
 pub(super) fn eliminate<T: Scalar>(
     cholesky: &mut BandCholesky<T>,
     halves: Option<Halves<'_, T>>,

@@ -4,9 +4,9 @@
 //! L₁₁ ← a panel's own tile     X ← X·L₁₁⁻ᵀ for the tiles below it     C ← C − X_r·X_gᵀ for the tiles behind it, r ≥ g
 //! ```
 //!
-//! A tile is eight registers, one a column. Columns begin and end within tiles: what a tile has above a diagonal or behind the end of a column belongs to
-//! the columns beside it, and is kept. The operations on an element and their order are those of `panels.rs`, which does the last panels, where columns are
-//! shorter.
+//! A tile is eight registers, one a column. Columns begin and end within tiles: what a tile has above a diagonal or behind the
+//! end of a column belongs to the columns beside it, and is kept. The operations on an element and their order are those of
+//! `panels.rs`, which does the last panels, where columns are shorter.
 
 use std::ops::Range;
 
@@ -27,8 +27,9 @@ pub(super) fn fit<T: Scalar>(k: usize) -> bool {
     k > LANES && lines::is::<T>(ScalarKind::F64) && are_there()
 }
 
-/// Eliminates panels, as far as there are whole tiles; only for what fits. Returns the first column that is left; or a row without a positive pivot, and the
-/// pivot. Meanwhile the memory is asked for `next`: what is loaded after these columns, and how many numbers of it a column has.
+/// Eliminates panels, as far as there are whole tiles; only for what fits. Returns the first column that is left; or a row
+/// without a positive pivot, and the pivot. Meanwhile the memory is asked for `next`: what is loaded after these columns, and how
+/// many numbers of it a column has.
 pub(super) fn eliminate<T: Scalar>(
     cholesky: &mut BandCholesky<T>,
     panel: &mut [[T; WIDTH]],
@@ -65,8 +66,8 @@ fn get_tile<E: Eight>(simd: E, values: &[f64], at: usize, step: usize) -> [E::V;
     columns!(0 1 2 3 4 5 6 7)
 }
 
-/// A mask of the lanes before this one, from a table: where the compiler can see how a mask was made, it makes a masked store of the selection, which with AVX2
-/// takes AMD's processors some twenty steps.
+/// A mask of the lanes before this one, from a table: where the compiler can see how a mask was made, it makes a masked store of
+/// the selection, which with AVX2 takes AMD's processors some twenty steps.
 #[inline(always)]
 fn before<E: Eight>(_: E, lane: usize) -> E::I {
     cast(BEFORE[lane.min(LANES)])
@@ -229,8 +230,8 @@ fn below<E: Eight>(simd: E, values: &mut [f64], (k, ld): (usize, usize), panel: 
     }
 }
 
-/// Eight columns behind a panel, of which `values[0]` is the first diagonal: C ← C − X_r·X_gᵀ, where X_g is the first tile of `panel`. SIDE columns of a
-/// tile are updated together.
+/// Eight columns behind a panel, of which `values[0]` is the first diagonal: C ← C − X_r·X_gᵀ, where X_g is the first tile of
+/// `panel`. SIDE columns of a tile are updated together.
 #[inline(always)]
 fn behind<E: Eight, const SIDE: usize>(simd: E, values: &mut [f64], ld: usize, panel: &[[f64; WIDTH]]) {
     let tiles = panel.as_chunks::<WIDTH>().0;

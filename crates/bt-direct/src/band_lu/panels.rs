@@ -1,11 +1,11 @@
 //! Wide bands, kl > 32: by panels of columns, in LAPACK's layout.
 //!
-//! A panel of nb columns is copied to a dense (kl + nb) × nb array, zeros where it leaves the band, and factored there
-//! with whole-row exchanges, eight columns at a time: a column takes those of its group before it when its turn comes. L is written back column by column as it stood before later exchanges, which is how the
-//! solves expect it. The trailing columns, eight at a time, then take the panel's exchanges, the unit triangular solve
-//! X ← L₁₁⁻¹·X, and the update Y ← Y − L₂₁·X in register blocks. A column whose top rows lie above its storage has
-//! zeros there: neither exchanges nor the solve touch them. Columns beyond the last one eliminated take the same steps;
-//! what they hold below U afterwards is the Schur complement.
+//! A panel of nb columns is copied to a dense (kl + nb) × nb array, zeros where it leaves the band, and factored there with
+//! whole-row exchanges, eight columns at a time: a column takes those of its group before it when its turn comes. L is written
+//! back column by column as it stood before later exchanges, which is how the solves expect it. The trailing columns, eight at a
+//! time, then take the panel's exchanges, the unit triangular solve X ← L₁₁⁻¹·X, and the update Y ← Y − L₂₁·X in register blocks.
+//! A column whose top rows lie above its storage has zeros there: neither exchanges nor the solve touch them. Columns beyond the
+//! last one eliminated take the same steps; what they hold below U afterwards is the Schur complement.
 
 use std::array::from_fn;
 use std::ops::Range;

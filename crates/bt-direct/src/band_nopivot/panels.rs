@@ -1,6 +1,6 @@
-//! Bands of 32 diagonals and more on either side that are too wide for groups and the window: by panels of columns, as in `band_lu/panels.rs` but without exchanges. The
-//! operations on an element and their order are those of elimination column by column; in single precision panels fuse products
-//! and sums.
+//! Bands of 32 diagonals and more on either side that are too wide for groups and the window: by panels of columns, as in
+//! `band_lu/panels.rs` but without exchanges. The operations on an element and their order are those of elimination column by
+//! column; in single precision panels fuse products and sums.
 //!
 //! A panel is factored in a dense copy, in vectors that all begin at multiples of their length from the head of a column: in the
 //! band they would begin one row further with every column, and each would wait for two stores.

@@ -13,34 +13,28 @@
 //!
 //! Thomas in lanes: L.-W. Chang, J. A. Stratton, H.-S. Kim, W.-M. W. Hwu, A scalable, numerically stable,
 //! high-performance tridiagonal solver using GPUs, SC 2012, doi:10.1109/SC.2012.12, §2, has the interleaved layout; the
-//! pivoted elimination is that of LAPACK's `gtsv`. Growth and limits: `thomas.rs`, `tridiagonal_lu.rs`.
+//! pivoted elimination is that of LAPACK's `gtsv`. Growth and limits: [`Thomas`](crate::Thomas), [`TridiagonalLu`](crate::TridiagonalLu).
 //!
 //! | file | case |
 //! |---|---|
-//! | `tridiagonal.rs`, `solve.rs` | tridiagonal systems, stored and solved in one go; one group of them in lanes |
-//! | `factors.rs` | tridiagonal systems whose factors are kept, in lanes |
-//! | `careful.rs` | a tridiagonal system alone, where its lane is in doubt |
+//! | `tridiagonal/` | tridiagonal systems in lanes |
 //! | `band.rs` | small band systems, and block-tridiagonal ones with tiny blocks, in lanes |
 //! | `systems.rs` | systems of any kind, each in factors of its own |
 //! | `lanes.rs` | what lanes share: rows of sixteen systems, quotients, transposition |
 //! | `shape.rs` | where values lie: layouts, sizes, tiles to read and write, pieces for threads |
 
 mod band;
-mod careful;
-mod factors;
 pub(crate) mod lanes;
 mod shape;
-mod solve;
 mod systems;
 mod tridiagonal;
 
 use std::fmt;
 
 pub use band::BandBatch;
-pub use factors::{BatchLu, Places};
 pub use shape::Layout;
 pub use systems::{BandSystems, BlockTridiagonalBatch, FactorBatch};
-pub use tridiagonal::TridiagonalBatch;
+pub use tridiagonal::{BatchLu, Places, TridiagonalBatch};
 
 /// Which elimination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

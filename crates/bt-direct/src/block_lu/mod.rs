@@ -16,10 +16,10 @@
 //! Comput. 5 (1987) 45–54, doi:10.1016/0167-8191(87)90005-6.
 //!
 //! A nonsingular A may have a singular D̃ⱼ. An exactly zero pivot, and growth beyond 1/√u, are therefore reported as
-//! [`FactorError::Breakdown`] for a method that pivots across blocks. Only in the middle block, the last one, does a
-//! missing pivot prove that A is singular, where elements have not grown beyond 1/√u. The growth measured is maxⱼ max(|Ũⱼ|, |Hⱼ|·|Gⱼ|) / max|A| with the largest
-//! moduli of each: what rounding is relative to. An ill-conditioned D̃ⱼ does harm only through Hⱼ and Gⱼ, so no
-//! condition number of it is needed.
+//! [`FactorError::Breakdown`] for a method that pivots across blocks. Only in the middle block, the last one, does a missing
+//! pivot prove that A is singular, where elements have not grown beyond 1/√u. The growth measured is maxⱼ max(|Ũⱼ|, |Hⱼ|·|Gⱼ|) /
+//! max|A| with the largest moduli of each: what rounding is relative to. An ill-conditioned D̃ⱼ does harm only through Hⱼ and Gⱼ,
+//! so no condition number of it is needed.
 //!
 //! Storage: Σ kⱼ² + 2·Σ kⱼ·kⱼ₊₁ values, one contiguous panel (kⱼ + kₜ) × kⱼ a block, 4n bytes of pivots, 48 bytes a
 //! block. Cost: Σ ⅔kⱼ³ + 2kⱼ²kₜ + 2kⱼkₜ² flops, (14/3)·n·k² for equal blocks; a solve takes 2 flops a stored value.

@@ -1,4 +1,5 @@
-//! Blocks of up to eight rows of doubles in eight lanes (AVX-512, or pairs of registers of AVX2): a block, its couplings and the factors of the one before it in registers.
+//! Blocks of up to eight rows of doubles in eight lanes (AVX-512, or pairs of registers of AVX2): a block, its couplings and the
+//! factors of the one before it in registers.
 //!
 //! A register holds a column, or those of two blocks of up to four rows, one from either side of the middle, which go through the same
 //! steps side by side. Rows of A(t, j) below D̃ take part in the elimination as rows without pivots,

@@ -90,8 +90,9 @@ impl<T: Scalar> BlockLuAcross<T> {
     /// Factors a block-tridiagonal matrix.
     ///
     /// # Errors
-    /// [`FactorError::Singular`] with the first column without a pivot and its block; [`FactorError::Breakdown`] when
-    /// elimination overflows, or leaves no pivot where elements have grown beyond 1/√u; [`FactorError::Input`] for NaN and infinity, and when there is not the memory.
+    /// [`FactorError::Singular`] with the first column without a pivot and its block; [`FactorError::Breakdown`] when elimination
+    /// overflows, or leaves no pivot where elements have grown beyond 1/√u; [`FactorError::Input`] for NaN and infinity, and when
+    /// there is not the memory.
     ///
     /// # Cost
     /// [`BlockLuAcross::flops`] and [`BlockLuAcross::bytes`].

@@ -90,7 +90,8 @@ impl<'a, T: Scalar> Columns<'a, T> {
         (&self.values[c * self.rows..][..c], self.values[c * self.rows + c])
     }
 
-    /// (x, z) ← ((map L)⁻¹·x, z − (map B)·(map L)⁻¹·x) where `xz` has x in its first `width` entries and then z, for the triangle L on top and B below it.
+    /// (x, z) ← ((map L)⁻¹·x, z − (map B)·(map L)⁻¹·x) where `xz` has x in its first `width` entries and then z, for the triangle
+    /// L on top and B below it.
     pub fn lower<const W: usize>(
         self,
         width: usize,

@@ -193,8 +193,8 @@ impl SymbolicCholesky {
         &self.order
     }
 
-    /// Whether rows are eliminated in pairs, as [`SparseLdl::analyse`](crate::SparseLdl::analyse) has them where diagonal entries are small: L has the
-    /// entries of both.
+    /// Whether rows are eliminated in pairs, as [`SparseLdl::analyse`](crate::SparseLdl::analyse) has them where diagonal entries
+    /// are small: L has the entries of both.
     pub fn has_pairs(&self) -> bool {
         self.eliminated.is_some() && self.pattern.is_symmetric()
     }

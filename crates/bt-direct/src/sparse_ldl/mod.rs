@@ -1,11 +1,11 @@
 //! Sparse factorization of a Hermitian indefinite matrix: P·S·A·S·Pᵀ = L·D·Lᴴ, D of blocks of order 1 and 2.
 //!
-//! S is made of powers of two. Rows without a usable diagonal are paired and ordered as one (`pairs`); L is formed by
-//! supernodes (`supernodal`, narrow ones by `narrow`), inside whose diagonal blocks pivots are chosen as J. R. Bunch & L. Kaufman do, Math. Comp. 31 (1977)
-//! 163–179, doi:10.1090/S0025-5718-1977-0428694-0. No row leaves its supernode, so that fill and work are those
+//! S is made of powers of two. Rows without a usable diagonal are paired and ordered as one (`pairs`); L is formed by supernodes
+//! (`supernodal`, narrow ones by `narrow`), inside whose diagonal blocks pivots are chosen as J. R. Bunch & L. Kaufman do, Math.
+//! Comp. 31 (1977) 163–179, doi:10.1090/S0025-5718-1977-0428694-0. No row leaves its supernode, so that fill and work are those
 //! that were counted: O. Schenk & K. Gärtner, ETNA 23 (2006) 158–179, whose pivots are perturbed where these are not. What this
-//! restriction costs is measured: growth = max |L|·|D|·|Lᴴ| / max |S·A·S|, column by column, and beyond 1/√u the
-//! factorization is given up for one with full pivoting.
+//! restriction costs is measured: growth = max |L|·|D|·|Lᴴ| / max |S·A·S|, column by column, and beyond 1/√u the factorization is
+//! given up for one with full pivoting.
 //!
 //! The signs of the eigenvalues are those of D ([`SparseLdl::inertia`]), by Sylvester's law.
 //!

@@ -4,7 +4,7 @@
 //! (`matching`) that the pattern is not singular; order the columns by AMD or COLAMD (`ordering`); eliminate
 //! column by column with threshold pivoting (`simplicial`) as long as there is little fill; as soon as the flops
 //! exceed a multiple of the non-zeros, by supernodes: of a pattern that is nearly symmetric in the AMD order, with interchanges inside
-//! diagonal blocks, as long as elements do not grow (`blocked`); otherwise by faer's supernodal LU (`supernodal`), whose factors are
+//! diagonal blocks, as long as elements do not grow (`blocked`); otherwise by faer's supernodal LU (`faer_supernodal`), whose factors are
 //! accepted only after a trial solve. Where faer fails (it may panic or return NaN on singular matrices), the elimination by
 //! columns is carried through and gives factors or names the singular column: every failure is a typed error. What the first two
 //! cost is known before anything is eliminated ([`SymbolicLu`]).
@@ -26,16 +26,16 @@
 //! | `symbolic.rs` | what is known before anything is eliminated: the above, what it costs, and which way comes first |
 //! | `simplicial.rs` | column by column: where there is little fill, and where all else fails |
 //! | `blocked.rs`, `narrow.rs` | supernodes of a nearly symmetric pattern; those of up to eight columns |
-//! | `supernodal.rs` | all others: faer's supernodes, after a trial solve |
+//! | `faer_supernodal.rs` | all others: faer's supernodes, after a trial solve |
 
 mod blocked;
+mod faer_supernodal;
 mod fill;
 mod matching;
 mod narrow;
 mod ordering;
 mod scaled;
 mod simplicial;
-mod supernodal;
 mod symbolic;
 
 use std::sync::Arc;
@@ -45,12 +45,12 @@ use faer::MatMut;
 use faer::dyn_stack::StackReq;
 
 use self::blocked::{Blocked, Outcome};
+use self::faer_supernodal::Supernodal;
 pub(crate) use self::matching::match_rows;
 pub(crate) use self::ordering::colamd_order;
 pub(crate) use self::scaled::{Csc, Scaled};
 use self::scaled::{METHOD, held};
 use self::simplicial::{Elimination, Simplicial};
-use self::supernodal::Supernodal;
 pub use self::symbolic::SymbolicLu;
 use crate::error::{FactorError, Result, Singularity};
 use crate::factorization::{FactorStats, Factorization, LogDet};

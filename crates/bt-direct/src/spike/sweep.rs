@@ -1,4 +1,5 @@
-//! Solves: partitions, reduced system, interiors; for Aᵀ the same in the opposite order.
+//! Solves: partitions, reduced system, interiors; for Aᵀ the same in the opposite order. And what a partition's tips are to its
+//! neighbours, in both directions.
 //!
 //! ```text
 //! A = D·S                          Aᵀ = Sᵀ·Dᵀ

@@ -87,7 +87,8 @@ fn wide_bands_and_edges() {
     }
 }
 
-/// More columns than are eliminated at a time: of a band, of its lower half in place and of full rows, but for the first and last taken as they stand.
+/// More columns than are eliminated at a time: of a band, of its lower half in place and of full rows, but for the first and last
+/// taken as they stand.
 #[test]
 fn strips_follow_one_another() {
     for (n, k) in [(1700, 1), (1701, 3), (1702, 4), (1703, 5), (1704, 8), (1205, 9), (1206, 16), (807, 40)] {

@@ -22,8 +22,8 @@
 //! Jacobi converges iff ρ(D⁻¹(L+U)) < 1, Gauss–Seidel iff ρ((D+L)⁻¹U) < 1.
 //!
 //! Storage: the factors of D and 4n scalars; for blocks in order max kⱼ more, for two colours n/2, for Chebyshev another n. An
-//! iteration costs one product with L + U and one solve with D, the symmetric form three and two. All forms give the same bits for any number of threads;
-//! Jacobi and the red–black ones run their blocks in parallel.
+//! iteration costs one product with L + U and one solve with D, the symmetric form three and two. All forms give the same bits
+//! for any number of threads; Jacobi and the red–black ones run their blocks in parallel.
 
 mod rate;
 mod sweep;

@@ -1,6 +1,6 @@
-//! One sweep of each form, from the x before it to one elsewhere. After every sweep but Gauss–Seidel's, s = D·x and t = b − (L + U)·x, so that b − A·x = t − s;
-//! Gauss–Seidel leaves t = b − U·xⁱ⁺¹ and s = b − U·xⁱ, whose difference is the same. With two colours t and s hold the rows of the
-//! even blocks, then those of the odd ones; with ω = 1, t holds the even ones alone.
+//! One sweep of each form, from the x before it to one elsewhere. After every sweep but Gauss–Seidel's, s = D·x and t = b − (L +
+//! U)·x, so that b − A·x = t − s; Gauss–Seidel leaves t = b − U·xⁱ⁺¹ and s = b − U·xⁱ, whose difference is the same. With two
+//! colours t and s hold the rows of the even blocks, then those of the odd ones; with ω = 1, t holds the even ones alone.
 
 use std::ops::Range;
 

@@ -144,7 +144,8 @@ impl Tuner {
         self.seen += 1;
     }
 
-    /// With relaxation ω, the decrease a sweep that was predicted for it, and the rate that a spectrum allows: whether the spectrum is known better now.
+    /// With relaxation ω, the decrease a sweep that was predicted for it, and the rate that a spectrum allows: whether the
+    /// spectrum is known better now.
     pub fn learn(&mut self, omega: f64, predicted: Option<f64>, rate: impl Fn(&Spectrum) -> f64) -> bool {
         if self.seen < WAIT.max(FITTED) || self.fits == FITS {
             return false;

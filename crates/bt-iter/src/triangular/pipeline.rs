@@ -1,9 +1,10 @@
 //! Blocks of rows for threads, one behind the other.
 //!
-//! A block of as many rows as a row reaches back takes from the block before and from itself only. Threads take blocks in turn, and a segment of one is solved as soon as the thread before is past the rows that it takes from: along the
-//! lines of a grid in the plane, or its planes in space, a thread follows the other at a distance of a segment or two, and one
-//! that comes late takes the next block there is. Waiting in pairs, on levels: J. Park, M. Smelyanskiy, N. Sundaram, P. Dubey,
-//! ISC 2014, LNCS 8488, 124–140, doi:10.1007/978-3-319-07518-1_8.
+//! A block of as many rows as a row reaches back takes from the block before and from itself only. Threads take blocks in turn,
+//! and a segment of one is solved as soon as the thread before is past the rows that it takes from: along the lines of a grid in
+//! the plane, or its planes in space, a thread follows the other at a distance of a segment or two, and one that comes late takes
+//! the next block there is. Waiting in pairs, on levels: J. Park, M. Smelyanskiy, N. Sundaram, P. Dubey, ISC 2014, LNCS 8488,
+//! 124–140, doi:10.1007/978-3-319-07518-1_8.
 //!
 //! Rows are summed as one thread does it: the same bits. Storage: 4 bytes a segment, 68 a block.
 

@@ -5,9 +5,10 @@
 //! all form α and β from the same sums in the same order. The direction p ← z + β·p is formed on received rows, too, which saves sending
 //! it. Copies go from memory to memory; streams wait for each other, the host for nothing until it reads norms, once in 32 iterations.
 //!
-//! Where a row is one thread's (8 entries a row on average or fewer, and none of over 32 and eight times the mean), rows are cut at multiples of the 256 of a thread block, and no device
-//! has more rows than threads, sums are of the same rows however they are dealt out: a run has the bits that it has on one device. Otherwise
-//! they differ by rounding, and are the same each time for the same shares. M is I or diag(A).
+//! Where a row is one thread's (8 entries a row on average or fewer, and none of over 32 and eight times the mean), rows are cut
+//! at multiples of the 256 of a thread block, and no device has more rows than threads, sums are of the same rows however they
+//! are dealt out: a run has the bits that it has on one device. Otherwise they differ by rounding, and are the same each time for
+//! the same shares. M is I or diag(A).
 //!
 //! Storage of a device with n rows and h received ones: as on one device with n + h rows. Traffic between devices in an iteration: h values,
 //! and 24 bytes for each thread block to each of the others. A banded matrix has an h of twice its half bandwidth at most.

@@ -55,8 +55,8 @@ impl<T: Number> Solves<T> {
         }
     }
 
-    /// x_c ← x_c + ω·D_c⁻¹·r_c for the blocks of a colour, 0 of the even ones and 1 of the odd ones, counted from `first_block` on; r_c is not r_c any
-    /// more.
+    /// x_c ← x_c + ω·D_c⁻¹·r_c for the blocks of a colour, 0 of the even ones and 1 of the odd ones, counted from `first_block`
+    /// on; r_c is not r_c any more.
     pub fn relax(
         &mut self,
         (blocks, first_block): (&Partition, usize),

@@ -11,9 +11,10 @@
 //! u ← f' − B⁻¹·(F·y)               each rank alone
 //! ```
 //!
-//! S is preconditioned by block Jacobi with Sᵢ⁻¹ = (0 I)·Aᵢ⁻¹·(0; I), the interface part of a solve with A₀: no factors of Sᵢ are made. B⁻¹ and Aᵢ⁻¹ are
-//! local solvers of any kind. Y. Saad, M. Sosonkina, SIAM J. Sci. Comput. 21 (1999) 1337–1356, doi:10.1137/S1064827597328996; as the global
-//! preconditioner of pARMS: Z. Li, Y. Saad, M. Sosonkina, Numer. Linear Algebra Appl. 10 (2003) 485–509, doi:10.1002/nla.325.
+//! S is preconditioned by block Jacobi with Sᵢ⁻¹ = (0 I)·Aᵢ⁻¹·(0; I), the interface part of a solve with A₀: no factors of Sᵢ are
+//! made. B⁻¹ and Aᵢ⁻¹ are local solvers of any kind. Y. Saad, M. Sosonkina, SIAM J. Sci. Comput. 21 (1999) 1337–1356,
+//! doi:10.1137/S1064827597328996; as the global preconditioner of pARMS: Z. Li, Y. Saad, M. Sosonkina, Numer. Linear Algebra
+//! Appl. 10 (2003) 485–509, doi:10.1002/nla.325.
 //!
 //! GMRES makes it another operator at every application: it is for flexible methods ([`PreconditionerKind::Variable`]).
 //!

@@ -5,9 +5,10 @@
 //! restricted   M⁻¹ = Σ R̃ᵢᵀ·Mᵢ⁻¹·Rᵢ       R̃ᵢ keeps the rows of the rank itself
 //! ```
 //!
-//! with Mᵢ ≈ Rᵢ·A·Rᵢᵀ, as [`bt_iter::Schwarz`] with one part a rank: local matrices have the rows in the order of their numbers in the system, and
-//! neighbours are those in A + Aᵀ, and each is given to its solver in a unit of its own, a power of two. M. Dryja, O. B. Widlund, Tech. Rep. 339, Courant Institute, 1987; restricted: X.-C. Cai, M. Sarkis, SIAM J.
-//! Sci. Comput. 21 (1999) 792–797, doi:10.1137/S106482759732678X.
+//! with Mᵢ ≈ Rᵢ·A·Rᵢᵀ, as [`bt_iter::Schwarz`] with one part a rank: local matrices have the rows in the order of their numbers
+//! in the system, and neighbours are those in A + Aᵀ, and each is given to its solver in a unit of its own, a power of two. M.
+//! Dryja, O. B. Widlund, Tech. Rep. 339, Courant Institute, 1987; restricted: X.-C. Cai, M. Sarkis, SIAM J. Sci. Comput. 21
+//! (1999) 792–797, doi:10.1137/S106482759732678X.
 //!
 //! Counted, an application on a rank: nothing for δ = 0; else one exchange of a halo of the rows taken in, and for the additive form
 //! another one back. Making it takes, for each layer, the questions of [`Rows::owners`](crate::Rows::owners) and the rows taken in. Flops:

@@ -16,9 +16,9 @@
 //! ⌈log₂ q⌉ times for q ranks that have rows, then the tips go back. **Truncated**: where the far tips of the spikes are negligible, as they are
 //! for dominant matrices, each two neighbours solve for their tips alone; what is neglected is measured.
 //!
-//! Aᵢ is factored by band LU with partial pivoting, or by any direct method that is given. Where an Aᵢ is singular while A is not, that is an error which
-//! names the rank. Pivots are sought within a rank, so that A⁻¹ may be applied less accurately than by band LU of the whole; each solve is
-//! followed by steps of refinement with residuals of A, one unless said otherwise.
+//! Aᵢ is factored by band LU with partial pivoting, or by any direct method that is given. Where an Aᵢ is singular while A is
+//! not, that is an error which names the rank. Pivots are sought within a rank, so that A⁻¹ may be applied less accurately than
+//! by band LU of the whole; each solve is followed by steps of refinement with residuals of A, one unless said otherwise.
 //!
 //! Counted: messages of a solve over all ranks, with r refinements and m right-hand sides
 //!
@@ -27,8 +27,9 @@
 //! truncated  (r + 1)·2(q − 1) messages of  k·m scalars      2 one after the other
 //! ```
 //!
-//! and the exchanges of r·m products; factoring q − 1 messages of 4k² scalars, or of k² truncated. Storage of a rank beside its factors: at most ⌈log₂ q⌉
-//! systems of order 2k. Flops of a rank: those of its factors, 2k solves for the tips, O(k³) for each system.
+//! and the exchanges of r·m products; factoring q − 1 messages of 4k² scalars, or of k² truncated. Storage of a rank beside its
+//! factors: at most ⌈log₂ q⌉ systems of order 2k. Flops of a rank: those of its factors, 2k solves for the tips, O(k³) for each
+//! system.
 
 mod local;
 mod pairs;
@@ -122,8 +123,8 @@ impl<'a, 'c, T: Number, C: Comm> Spike<'a, 'c, T, C> {
         Self::with_factors(a, options, |local| Ok(Box::new(BandLu::from_band(Band::from_csr(local)?)?)))
     }
 
-    /// With the factors that `factor` makes of Aᵢ, on the ranks that have rows; for block-tridiagonal matrices of ranks with whole blocks, block LU. A
-    /// collective.
+    /// With the factors that `factor` makes of Aᵢ, on the ranks that have rows; for block-tridiagonal matrices of ranks with
+    /// whole blocks, block LU. A collective.
     ///
     /// # Errors
     /// [`crate::Error::OnRank`] where rows are not consecutive in the order of the ranks, a rank has fewer rows than k (see

@@ -5,8 +5,8 @@
 //! [ Wᵗᵢ₊₁   I   ] [ t_{i+1} ] = [ gᵗ_{i+1} ]        on rank i, without Vᵗ and Wᵇ
 //! ```
 //!
-//! Rank i + 1 sends Wᵗ once and gᵗ for every solve, and receives bᵢ. C. C. K. Mikkelsen, M. Manguoglu, SIAM J. Matrix Anal. Appl. 30 (2009) 1500–1519,
-//! doi:10.1137/080719571, bounds what is neglected for dominant matrices.
+//! Rank i + 1 sends Wᵗ once and gᵗ for every solve, and receives bᵢ. C. C. K. Mikkelsen, M. Manguoglu, SIAM J. Matrix Anal. Appl.
+//! 30 (2009) 1500–1519, doi:10.1137/080719571, bounds what is neglected for dominant matrices.
 
 use bt_direct::{Factorization, PartialPivotLu};
 use faer::Mat;

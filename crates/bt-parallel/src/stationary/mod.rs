@@ -1,9 +1,10 @@
 //! Stationary distributions of chains whose states are spread over ranks in order: elimination without a subtraction.
 //!
-//! π·Q = 0, Σπ = 1 for the rates q_ij ≥ 0, i ≠ j, of a chain with one closed class; diagonals are minus the sums of the rates and are not read. A rank
-//! censors its states but for the last k, k being how far rates reach beyond a rank: the method of W. K. Grassmann, M. I. Taksar, D. P. Heyman, Oper.
-//! Res. 33 (1985) 1107–1116, doi:10.1287/opre.33.5.1107, in the order of SPIKE's partitions. Rates among the k states before its first and
-//! its own last k are what is left, and add up to a chain of k states a rank, whose rates all ranks gather and eliminate alike:
+//! π·Q = 0, Σπ = 1 for the rates q_ij ≥ 0, i ≠ j, of a chain with one closed class; diagonals are minus the sums of the rates and
+//! are not read. A rank censors its states but for the last k, k being how far rates reach beyond a rank: the method of W. K.
+//! Grassmann, M. I. Taksar, D. P. Heyman, Oper. Res. 33 (1985) 1107–1116, doi:10.1287/opre.33.5.1107, in the order of SPIKE's
+//! partitions. Rates among the k states before its first and its own last k are what is left, and add up to a chain of k states a
+//! rank, whose rates all ranks gather and eliminate alike:
 //!
 //! ```text
 //! sₑ = Σ_j q_ej     w_ie = q_ie/sₑ,   q_ij ← q_ij + w_ie·q_ej          i, j: states that are left

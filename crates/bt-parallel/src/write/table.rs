@@ -3,8 +3,8 @@
 //! Lines are as long as they are. A rank makes its own twice: to count their bytes, from which all ranks know where their lines begin, and to write
 //! them. No rank holds more of its text than a piece.
 //!
-//! Counted: one gather of 8 bytes a rank, one maximum for each step, and for a table the all-to-alls of an array. Storage: a piece of 1 MiB; of a table
-//! the rows of this rank once more.
+//! Counted: one gather of 8 bytes a rank, one maximum for each step, and for a table the all-to-alls of an array. Storage: a
+//! piece of 1 MiB; of a table the rows of this rank once more.
 
 use std::fmt::Write as _;
 use std::io::{Seek, SeekFrom, Write as _};
@@ -16,8 +16,8 @@ use crate::read::RowRanges;
 use crate::rows::Rows;
 
 impl Target {
-    /// Writes `head`, then the lines of the ranks in their order, and lets the file appear. `line(i, text)` appends line i of the `lines` of this rank with
-    /// its end to the text, the same one whenever it is asked. A collective.
+    /// Writes `head`, then the lines of the ranks in their order, and lets the file appear. `line(i, text)` appends line i of the
+    /// `lines` of this rank with its end to the text, the same one whenever it is asked. A collective.
     ///
     /// # Errors
     /// [`crate::Error::OnRank`] for what the system refuses; nothing has changed then.
@@ -62,8 +62,9 @@ impl Target {
         })
     }
 
-    /// Writes columns of n numbers, of which each rank has its own rows, as the table that `blocktri solve` writes, and lets the file appear: `row,x1,x2,…`
-    /// above a line for each row, a complex number as `x1_re,x1_im`, each number as the shortest decimals that read back to it. A collective.
+    /// Writes columns of n numbers, of which each rank has its own rows, as the table that `blocktri solve` writes, and lets the
+    /// file appear: `row,x1,x2,…` above a line for each row, a complex number as `x1_re,x1_im`, each number as the shortest
+    /// decimals that read back to it. A collective.
     ///
     /// # Errors
     /// [`crate::Error::OnRank`] for a number that is not finite, with its row, and for what the system refuses; nothing has changed then.

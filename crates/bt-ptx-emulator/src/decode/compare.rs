@@ -1,4 +1,4 @@
-//! Comparisons (PTX ISA 6.3, section 9.7.6): the relation of `setp`, `set` and the condition of `slct`.
+//! Comparisons (PTX ISA 6.3, section 9.7.5): the relation of `setp`, `set` and the condition of `slct`.
 
 use super::number::binary_by;
 use crate::op::F2;

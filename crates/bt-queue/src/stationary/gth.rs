@@ -21,8 +21,8 @@
 //!
 //! **Departures.** Rates are eliminated inside the monotone envelope lₑ = min over g ≥ e of the first state coupled with g,
 //! which is the band of a banded Q and the blocks of a block-tridiagonal one of any block sizes. Wide envelopes are eliminated
-//! four or sixteen states at a time, with the same bits. x carries a running exponent. Where a product of rates could underflow, everything is done again
-//! with an exponent at each rate.
+//! four or sixteen states at a time, with the same bits. x carries a running exponent. Where a product of rates could underflow,
+//! everything is done again with an exponent at each rate.
 //!
 //! Storage: 8·Σ(hᵢ−lᵢ+1) + 40n bytes, hᵢ the last state with l ≤ i; twice the first part with exponents. Cost: 2Σwₑ² flops.
 

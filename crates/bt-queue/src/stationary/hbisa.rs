@@ -9,8 +9,9 @@
 //! The block Jacobi form of Eq. (6) does not converge here: its iteration has the eigenvalue −1 beside 1.
 //!
 //! **Departures.** Σx = 1 fixes one of the weights of the levels only; here all of them are renormalised before each sweep, so
-//! that the flows between neighbouring levels balance, and every second sweep goes downwards. The solves with D subtract nothing. See
-//! [`Sweeps`]. Where one of them is below 1e−290 all probabilities get exponents. It ends when ‖xQ‖₁ is small enough beside the flow Σxᵢ|q_ii| *and* every probability is certified.
+//! that the flows between neighbouring levels balance, and every second sweep goes downwards. The solves with D subtract nothing.
+//! See [`Sweeps`]. Where one of them is below 1e−290 all probabilities get exponents. It ends when ‖xQ‖₁ is small enough beside
+//! the flow Σxᵢ|q_ii| *and* every probability is certified.
 //!
 //! Storage: that of [`Sweeps`] and 3n doubles. Cost of an iteration: a sweep and a product with Q.
 

@@ -9,13 +9,13 @@
 //! |---|---|
 //! | `recursive.rs` | neighbouring partitions merged until one is left: the default |
 //! | `explicit.rs` | S̃ formed, a block for each cut, and factored by block LU |
-//! | `pairs.rs` | truncated: the far tips dropped, a small system for each cut |
+//! | `truncated.rs` | truncated: the far tips dropped, a small system for each cut |
 //! | `iterative.rs` | BiCGSTAB without S̃, by solves in the partitions |
 
 mod explicit;
 mod iterative;
-mod pairs;
 mod recursive;
+mod truncated;
 
 use bt_formats::{Op, Scalar};
 use faer::MatMut;
@@ -30,8 +30,8 @@ use crate::refine::unit_roundoff;
 use explicit::Explicit;
 pub use iterative::IterationCounts;
 use iterative::Iterative;
-use pairs::Pairs;
 use recursive::Recursive;
+use truncated::Truncated;
 
 /// A way to solve the reduced system.
 #[allow(clippy::large_enum_variant)] // one value a factorization
@@ -40,7 +40,7 @@ pub(super) enum Reduced<T: Scalar> {
     Empty,
     Recursive(Recursive<T>),
     Explicit(Explicit<T>),
-    Truncated(Pairs<T>),
+    Truncated(Truncated<T>),
     Iterative(Iterative<T>),
 }
 
@@ -63,7 +63,7 @@ impl<T: Scalar> Reduced<T> {
         Ok(match kind {
             ReducedSystem::Recursive => Self::Recursive(Recursive::empty(layout)?),
             ReducedSystem::Explicit => Self::Explicit(Explicit::empty(layout)?),
-            ReducedSystem::Truncated { tolerance } => Self::Truncated(Pairs::empty(layout, tolerance)?),
+            ReducedSystem::Truncated { tolerance } => Self::Truncated(Truncated::empty(layout, tolerance)?),
             ReducedSystem::Iterative { rtol, max_iters } => Self::Iterative(Iterative::empty(layout, rtol, max_iters)?),
         })
     }

@@ -143,9 +143,10 @@ impl<T: Scalar> TridiagonalSpike<T> {
     /// Factors `a` with the partitions (of two rows at least) and the solver given, observed between the two stages.
     ///
     /// # Errors
-    /// As [`TridiagonalSpike::new`]. Except with [`TridiagonalSolver::Givens`] never [`FactorError::Singular`] but [`FactorError::Breakdown`] naming the row
-    /// whose pivot is zero or, in its row or partition, has lost half the digits: the matrix may well be regular.
-    /// [`FactorError::Input`] for unusable partition sizes; [`FactorError::Stopped`] when the monitor says so.
+    /// As [`TridiagonalSpike::new`]. Except with [`TridiagonalSolver::Givens`] never [`FactorError::Singular`] but
+    /// [`FactorError::Breakdown`] naming the row whose pivot is zero or, in its row or partition, has lost half the digits: the
+    /// matrix may well be regular. [`FactorError::Input`] for unusable partition sizes; [`FactorError::Stopped`] when the monitor
+    /// says so.
     #[inline(never)]
     pub fn with_options(
         a: &Tridiagonal<T>,

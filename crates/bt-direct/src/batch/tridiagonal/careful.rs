@@ -3,8 +3,8 @@
 
 use bt_formats::{RealScalar, Scalar, zero};
 
-use super::SystemStatus;
-use super::lanes::divide;
+use crate::batch::SystemStatus;
+use crate::batch::lanes::divide;
 
 /// A system as it was given, in slices of n values.
 #[derive(Clone, Copy)]

@@ -8,9 +8,9 @@ use std::ops::Range;
 use bt_formats::{RealScalar, Scalar, one, zero};
 use pulp::{Simd, WithSimd};
 
-use super::Pivoting;
-use super::lanes::{BLOCK, Block, LANES, Lanes, TILE, block, max_with, reciprocal};
-use super::shape::{Ask, Part, Sizes, Source};
+use crate::batch::Pivoting;
+use crate::batch::lanes::{BLOCK, Block, LANES, Lanes, TILE, block, max_with, reciprocal};
+use crate::batch::shape::{Ask, Part, Sizes, Source};
 use crate::lines::apart;
 
 /// Rows of lanes that a group of `rows` rows keeps.

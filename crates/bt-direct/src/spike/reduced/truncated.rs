@@ -21,14 +21,14 @@ use crate::band_lu::BandLu;
 use crate::error::{FactorError, Result};
 use crate::factorization::Factorization;
 
-pub(in super::super) struct Pairs<T: Scalar> {
+pub(in super::super) struct Truncated<T: Scalar> {
     lu: Vec<BandLu<T>>,
     tolerance: f64,
     /// The bound above, relative to ‖x‖∞.
     pub(in super::super) dropped: f64,
 }
 
-impl<T: Scalar> Pairs<T> {
+impl<T: Scalar> Truncated<T> {
     pub(super) fn empty(layout: &Layout, tolerance: f64) -> Result<Self> {
         let lu = layout.interfaces.iter().map(pair).collect::<Result<_>>()?;
         Ok(Self { lu, tolerance, dropped: f64::NAN })

@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use bt_formats::{Error, Op, Par, RealScalar, Scalar, one, zero};
 use pulp::{Simd, WithSimd};
 
-use super::lanes::{LANES, Lanes, TILE, Tile, divide, max_with, tile};
-use super::shape::{Layout, Part, Scratch, Sizes, Source, check_len, pieces};
-use super::tridiagonal::TridiagonalBatch;
-use super::{Failure, Pivoting, SystemStatus, Verdict};
+use super::TridiagonalBatch;
+use crate::batch::lanes::{LANES, Lanes, TILE, Tile, divide, max_with, tile};
+use crate::batch::shape::{Layout, Part, Scratch, Sizes, Source, check_len, pieces};
+use crate::batch::{Failure, Pivoting, SystemStatus, Verdict};
 use crate::columns::check_size;
 use crate::error::Result;
 use crate::factorization::LogDet;

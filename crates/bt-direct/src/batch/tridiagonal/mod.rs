@@ -1,17 +1,29 @@
 //! Storage of many tridiagonal systems, and their solution in one go.
+//!
+//! | file | case |
+//! |---|---|
+//! | `once.rs` | a group of them in lanes, solved in one go |
+//! | `factors.rs` | factors that are kept, in lanes |
+//! | `careful.rs` | one system alone, where its lane is in doubt |
+
+mod careful;
+mod factors;
+mod once;
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bt_formats::{Error, Par, Scalar, Tridiagonal, zero};
 
-use super::careful::System;
 use super::lanes::LANES;
 use super::shape::{Layout, Part, Scratch, Sizes, Source, check_len, pieces};
-use super::solve::{Solution, kept};
 use super::{Failure, Pivoting, SystemStatus, Verdict};
 use crate::error::Result;
 use crate::memory::reserve;
+
+use careful::System;
+pub use factors::{BatchLu, Places};
+use once::{Solution, kept};
 
 /// Many tridiagonal matrices: the three arrays of [`Tridiagonal`] for all of them in one [`Layout`].
 ///
@@ -39,11 +51,11 @@ use crate::memory::reserve;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TridiagonalBatch<T> {
-    pub(super) layout: Layout,
-    pub(super) shape: Sizes,
-    pub(super) lower: Vec<T>,
-    pub(super) diag: Vec<T>,
-    pub(super) upper: Vec<T>,
+    layout: Layout,
+    shape: Sizes,
+    lower: Vec<T>,
+    diag: Vec<T>,
+    upper: Vec<T>,
 }
 
 impl<T: Scalar> TridiagonalBatch<T> {
@@ -185,7 +197,7 @@ impl<T: Scalar> TridiagonalBatch<T> {
         Ok(Tridiagonal::new(lower, diag, upper)?)
     }
 
-    pub(super) fn sources(&self) -> [Source<'_, T>; 3] {
+    fn sources(&self) -> [Source<'_, T>; 3] {
         [&self.lower, &self.diag, &self.upper].map(|values| Source::new(&self.shape, self.layout, values))
     }
 
@@ -273,7 +285,7 @@ impl<T: Scalar> TridiagonalBatch<T> {
     }
 
     /// System s in three slices, and what is left of the 6n values or more of scratch.
-    pub(super) fn gather<'a>(&self, s: usize, scratch: &'a mut [T]) -> (System<'a, T>, &'a mut [T]) {
+    fn gather<'a>(&self, s: usize, scratch: &'a mut [T]) -> (System<'a, T>, &'a mut [T]) {
         let n = self.shape.size(s);
         let [lower, diag, upper] = self.sources();
         let (a, rest) = scratch.split_at_mut(n);
@@ -288,7 +300,7 @@ impl<T: Scalar> TridiagonalBatch<T> {
     }
 
     /// Groups of systems, for those that go through them.
-    pub(super) fn groups(&self) -> Range<usize> {
+    fn groups(&self) -> Range<usize> {
         0..self.shape.n_groups()
     }
 }

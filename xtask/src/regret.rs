@@ -1,7 +1,8 @@
 //! What the choice of `auto` costs: every method that it weighed is run on every system, and the time of `auto` is set against the
 //! fastest.
 //!
-//! Regret is chosen time / best time of one solve from end to end, without reading, the least of some runs taken in turn. The gates
+//! Regret is chosen time / best time of one solve: choice, setup and solve, without reading and without the condition number that
+//! a report has beside them, the least of some runs taken in turn. The gates
 //! are those of the design: median at most 1.1, 95 % at most 1.5, none above 2, ties below a millisecond apart; and predicted within a
 //! factor of 2 of actual for 90 % of the direct methods. Systems that are singular to working precision are shown apart: every method
 //! looks closer at its answers there, by as much as no count of its work can tell, and `auto` in twice the precision. `auto` ends at rounding level, row by row: an iteration by

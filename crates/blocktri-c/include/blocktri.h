@@ -221,7 +221,8 @@ int64_t blocktri_matrix_nnz(const struct blocktri_matrix *matrix);
 void blocktri_matrix_free(struct blocktri_matrix *matrix);
 
 /**
- * A matrix in compressed rows, of double precision: row i has the columns `col_idx[row_ptr[i]]` to `col_idx[row_ptr[i + 1] - 1]`, and values beside them.
+ * A matrix in compressed rows, of double precision: row i has the columns `col_idx[row_ptr[i]]` to
+ * `col_idx[row_ptr[i + 1] - 1]`, and values beside them.
  *
  * `row_ptr` has n + 1 entries from 0 on. Indices count from 0; the columns of a row may be in any order, entries of one place are added,
  * zeros may be stored. The arrays are copied. On failure `*matrix` is null.
@@ -531,10 +532,10 @@ const char *blocktri_solver_method(const struct blocktri_solver *solver);
 enum blocktri_status blocktri_solver_log_det(const struct blocktri_solver *solver, double *log_abs, double *sign_re, double *sign_im);
 
 /**
- * An estimate of 1/(‖A‖₁·‖A⁻¹‖₁); NaN where factors in single precision, or with large growth, cannot tell. Cost: some five solves, once per factorization.
+ * An estimate of 1/(‖A‖₁·‖A⁻¹‖₁); NaN where factors in single precision, or with large growth, cannot tell. Cost: some five
+ * solves, once per factorization.
  */
-enum blocktri_status blocktri_solver_rcond(const struct blocktri_solver *solver,
-                                           double *rcond);
+enum blocktri_status blocktri_solver_rcond(const struct blocktri_solver *solver, double *rcond);
 
 /**
  * How many eigenvalues of a Hermitian A are negative, zero to rounding, and positive. Each of the three pointers may be null.

@@ -192,8 +192,8 @@ fn views<'a, T: AnyScalar>(what: &str, stack: &'a [T], k: usize, by_columns: boo
     Ok(made)
 }
 
-/// A matrix in compressed rows, of double precision: row i has the columns `col_idx[row_ptr[i]]` to `col_idx[row_ptr[i + 1] -
-/// 1]`, and values beside them.
+/// A matrix in compressed rows, of double precision: row i has the columns `col_idx[row_ptr[i]]` to
+/// `col_idx[row_ptr[i + 1] - 1]`, and values beside them.
 ///
 /// `row_ptr` has n + 1 entries from 0 on. Indices count from 0; the columns of a row may be in any order, entries of one place are added,
 /// zeros may be stored. The arrays are copied. On failure `*matrix` is null.

@@ -106,19 +106,22 @@ pub(crate) fn block_flops(partition: &Partition) -> f64 {
 /// Of an elimination and one solve in the order of sparse LU.
 pub(crate) fn sparse_lu_work<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicLu) -> Work {
     let kernel = if symbolic.is_by_columns() { Kernel::SparseColumns } else { Kernel::Sparse };
-    let (nnz, flops) = (a.nnz() as f64, symbolic.flops() + symbolic.solve_flops());
-    let work = work::<T>(kernel, symbolic.fill() as f64, flops, 0.0);
     let paired = if symbolic.is_symmetric() { 0.0 } else { paired(a, symbolic) };
-    Work { ordered: nnz, paired, analysed: a.nrows() as f64 + nnz, ..work }
+    let flops = symbolic.flops() + symbolic.solve_flops();
+    Work { paired, ..sparse_work(a, kernel, symbolic.fill() as f64, flops) }
 }
 
 /// Of L·D·Lᴴ: where rows are paired, they are matched first, as rows and columns of a pattern are that is not symmetric.
 pub(crate) fn sparse_ldl_work<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicCholesky) -> Work {
-    let (nnz, flops) = (a.nnz() as f64, symbolic.flops() + symbolic.solve_flops());
-    let rows_and_entries = a.nrows() as f64 + nnz;
-    let paired = if symbolic.has_pairs() { rows_and_entries } else { 0.0 };
-    let work = work::<T>(Kernel::SparseLdl, symbolic.fill() as f64, flops, 0.0);
-    Work { ordered: nnz, paired, analysed: rows_and_entries, ..work }
+    let paired = if symbolic.has_pairs() { (a.nrows() + a.nnz()) as f64 } else { 0.0 };
+    let flops = symbolic.flops() + symbolic.solve_flops();
+    Work { paired, ..sparse_work(a, Kernel::SparseLdl, symbolic.fill() as f64, flops) }
+}
+
+/// Of a sparse factorization and one solve: its order and its symbolic phase. Bytes go with the entries of the factors, which are the steps.
+fn sparse_work<T: Scalar>(a: &Csr<T>, kernel: Kernel, entries: f64, flops: f64) -> Work {
+    let (n, nnz) = (a.nrows() as f64, a.nnz() as f64);
+    Work { ordered: nnz, analysed: n + nnz, ..work::<T>(kernel, entries, flops, 0.0) }
 }
 
 /// Rows and entries of A, whose pattern is not symmetric, and entries of its factors, each of which elimination without numbers goes over
@@ -153,18 +156,12 @@ impl Fill {
     pub fn lu_work<T: Scalar>(&self, a: &Csr<T>) -> Work {
         let by_columns = SymbolicLu::pays_by_columns(self.lu_flops, self.lu_entries());
         let kernel = if by_columns { Kernel::SparseColumns } else { Kernel::Sparse };
-        self.work(a, kernel, self.lu_entries(), self.lu_flops + 2.0 * self.lu_entries())
+        sparse_work(a, kernel, self.lu_entries(), self.lu_flops + 2.0 * self.lu_entries())
     }
 
     pub fn half_work<T: Scalar>(&self, a: &Csr<T>) -> Work {
         let entries = self.half_entries();
-        self.work(a, Kernel::SparseCholesky, entries, self.half_flops + 4.0 * entries)
-    }
-
-    /// Bytes of sparse factors go with their entries, which are the steps.
-    fn work<T: Scalar>(&self, a: &Csr<T>, kernel: Kernel, entries: f64, flops: f64) -> Work {
-        let nnz = a.nnz() as f64;
-        Work { ordered: nnz, analysed: self.n + nnz, ..work::<T>(kernel, entries, flops, 0.0) }
+        sparse_work(a, Kernel::SparseCholesky, entries, self.half_flops + 4.0 * entries)
     }
 
     /// Entries of L.

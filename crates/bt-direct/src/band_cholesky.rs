@@ -273,7 +273,7 @@ impl<T: Scalar> BandCholesky<T> {
             let start = self.at(col, col);
             let lower = &mut self.values[start..=start + below];
             let mut is_fine = true;
-            if both && self.k > LANES {
+            if both {
                 let ahead = (col + AHEAD) * ldab + a.kl();
                 lines::fetch(values, ahead..(ahead + 2 * self.k + 1).min(values.len()));
                 lower.copy_from_slice(&values[col * ldab + top..][..=below]);

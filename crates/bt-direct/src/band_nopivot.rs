@@ -59,6 +59,7 @@ use crate::columns::check_size;
 use crate::error::{self, FactorError, Result};
 use crate::factorization::{FactorStats, Factorization, LogDet};
 use crate::given::Given;
+use crate::lines;
 use crate::memory::{reserve, zeros};
 use crate::pivot::Pivot;
 use crate::refine::unit_roundoff;
@@ -690,9 +691,9 @@ impl<T: Scalar> Strip<'_, T> {
             #[cfg(target_arch = "x86_64")]
             Way::Groups(workspace) => self.found.stopped = groups::eliminate(&mut self, workspace),
             Way::Window(window) => {
-                bt_simd::dispatch(InWindow { strip: &mut self, window });
+                lines::dispatch::<T, _>(InWindow { strip: &mut self, window });
             }
-            way => bt_simd::dispatch(Elimination { strip: &mut self, way }),
+            way => lines::dispatch::<T, _>(Elimination { strip: &mut self, way }),
         }
         self.lu.way = way;
     }
@@ -704,7 +705,7 @@ impl<T: Scalar> Strip<'_, T> {
             registers::measure(&mut self);
             return;
         }
-        bt_simd::dispatch(Measure { lu: self.lu, found: self.found });
+        lines::dispatch::<T, _>(Measure { lu: self.lu, found: self.found });
     }
 
     #[inline(always)]

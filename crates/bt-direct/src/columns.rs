@@ -1,6 +1,6 @@
 //! Right-hand sides as slices: column by column or several at once, and sizes that must agree.
 
-use bt_formats::{Error, RealsMut, Scalar};
+use bt_formats::{Error, NumbersMut, Scalar};
 use faer::MatMut;
 
 use crate::error::Result;
@@ -31,10 +31,10 @@ pub(crate) fn columns<T: Scalar, const G: usize>(x: MatMut<'_, T>) -> [&mut [T];
     })
 }
 
-/// Columns of the real numbers that `pick` takes, which T is known to be.
-pub(crate) fn reals_of<'a, T: Scalar, R, const G: usize>(
+/// Columns of the numbers that `pick` takes, which T is known to be.
+pub(crate) fn numbers_of<'a, T: Scalar, R, const G: usize>(
     x: &'a mut [&mut [T]; G],
-    pick: impl Fn(RealsMut<'a>) -> Option<&'a mut [R]>,
+    pick: impl Fn(NumbersMut<'a>) -> Option<&'a mut [R]>,
 ) -> [&'a mut [R]; G] {
-    x.each_mut().map(|x| T::reals_mut(x).and_then(&pick).expect("numbers of the kind found"))
+    x.each_mut().map(|x| pick(T::numbers_mut(x)).expect("numbers of the kind found"))
 }

@@ -41,6 +41,23 @@ impl<T: Scalar> Pivot<T> {
     }
 }
 
+/// 1/p for a nonzero number p: of complex ones by the square of the modulus, unless that leaves the range.
+#[inline(always)]
+pub(crate) fn inverse<T: Scalar>(p: T) -> T {
+    let one = T::Real::from_f64(1.0);
+    if T::IS_REAL {
+        return T::from_real(one / p.re());
+    }
+    let squares = p.abs_sq();
+    // A part that vanishes is below the last digit of the other.
+    if squares * T::Real::EPSILON >= T::Real::MIN_POSITIVE && squares * T::Real::MIN_POSITIVE <= one {
+        let r = one / squares;
+        T::from_parts(p.re() * r, -(p.im() * r))
+    } else {
+        Pivot::new(p).divide(T::from_real(one))
+    }
+}
+
 #[inline(always)]
 pub(crate) fn divide_real<T: Scalar>(v: T, s: T::Real) -> T {
     T::from_parts(v.re() / s, v.im() / s)
@@ -50,6 +67,17 @@ pub(crate) fn divide_real<T: Scalar>(v: T, s: T::Real) -> T {
 mod tests {
     use super::*;
     use bt_formats::{c32, c64};
+
+    #[test]
+    fn inverses_survive_extreme_scales() {
+        for s in [1e-300, 1e-160, 1e-147, 1.0, 1e153, 1e160, 1e300] {
+            let r = inverse(c64::new(3.0 * s, -4.0 * s)) * c64::new(s, 0.0);
+            assert!((r - c64::new(0.12, 0.16)).norm() < 1e-15, "{s}: {r}");
+        }
+        assert_eq!(inverse(c64::new(0.0, 2e-308)), c64::new(0.0, -0.5e308));
+        assert_eq!(inverse(c32::new(1e-25, 1.0)), c32::new(1e-25, -1.0));
+        assert_eq!(inverse(-4.0), -0.25);
+    }
 
     #[test]
     fn quotients_survive_extreme_scales() {

@@ -76,7 +76,7 @@ pub use read::{
 pub use report::{Breakdown, Bytes, Certificate, Outcome, PhaseTimes, SolveReport};
 pub use rounded::Rounded;
 pub use run::Run;
-pub use scalar::{RealScalar, Reals, RealsMut, Scalar, ScalarKind, c32, c64};
+pub use scalar::{Numbers, NumbersMut, RealScalar, Scalar, ScalarKind, c32, c64};
 pub use scaled::Scaled;
 pub use stop::{Baseline, StopCriterion};
 pub use survey::{DiagonalEntries, Survey, Weight};

@@ -10,7 +10,7 @@ use faer::{MatMut, MatRef};
 
 use crate::csr::Csr;
 use crate::run::Run;
-use crate::scalar::{RealScalar, Scalar, ScalarKind};
+use crate::scalar::{RealScalar, Scalar};
 
 /// Which of A, Aᵀ, Aᴴ takes part in a product or a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,7 +150,7 @@ pub fn one<T: num_traits::One>() -> T {
     T::one()
 }
 
-/// a·b + c, rounded once where `FUSED` and the scalar is 64 bits wide. `FUSED` is for functions compiled for instruction sets that
+/// a·b + c, rounded once where `FUSED` (complex numbers: every product). That is for functions compiled for instruction sets that
 /// have it, as under `bt_simd::dispatch`: elsewhere a library does it in software. For complex scalars the order of the factors
 /// shows in the last bit.
 ///
@@ -162,13 +162,9 @@ pub fn mul_add<T: Scalar, const FUSED: bool>(a: T, b: T, c: T) -> T {
     if !FUSED {
         return a * b + c;
     }
-    // The conversions to and from f64 vanish for these two types.
-    let (ar, ai) = (a.re().to_f64(), a.im().to_f64());
-    let (br, bi) = (b.re().to_f64(), b.im().to_f64());
-    let (cr, ci) = (c.re().to_f64(), c.im().to_f64());
-    match T::KIND {
-        ScalarKind::F64 => T::rounded(ar.mul_add(br, cr), 0.0),
-        ScalarKind::C64 => T::rounded(ar.mul_add(br, (-ai).mul_add(bi, cr)), ar.mul_add(bi, ai.mul_add(br, ci))),
-        ScalarKind::F32 | ScalarKind::C32 => a * b + c,
+    let (ar, ai, br, bi) = (a.re(), a.im(), b.re(), b.im());
+    if T::IS_REAL {
+        return T::from_real(ar.fused(br, c.re()));
     }
+    T::from_parts(ar.fused(br, (-ai).fused(bi, c.re())), ar.fused(bi, ai.fused(br, c.im())))
 }

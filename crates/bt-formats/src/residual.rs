@@ -26,7 +26,7 @@ use crate::csr::Csr;
 use crate::doubled::{self, split, sum};
 use crate::operator::{Matrix, Op, Par};
 use crate::rounded::{Power, exponent_of};
-use crate::scalar::{RealScalar, Scalar, ScalarKind, c64};
+use crate::scalar::{self, RealScalar, Scalar, ScalarKind, c64};
 use crate::scaled::Scaled;
 use crate::sizes::Sizes;
 
@@ -73,6 +73,34 @@ struct Sum {
     low: f64,
     /// Σ|what was taken|: the sum of that rounds, too.
     taken: f64,
+}
+
+/// |v|, in double precision.
+#[inline(always)]
+fn modulus<T: Scalar>(v: T) -> f64 {
+    let (re, im) = (v.re().to_f64(), v.im().to_f64());
+    if T::IS_REAL { re.abs() } else { scalar::modulus(re, im) }
+}
+
+/// |re| + |im| and the modulus of a number, of complex ones by squares that may leave the range: see [`squares_fit`].
+#[inline(always)]
+fn size_and_modulus<T: Scalar>(re: f64, im: f64) -> (f64, f64) {
+    if T::IS_REAL { (re.abs(), re.abs()) } else { (re.abs() + im.abs(), (re * re + im * im).sqrt()) }
+}
+
+/// Whether the squares of numbers of this size and more have all their digits; of numbers too large for that no sums are left.
+fn squares_fit<T: Scalar>(smallest: f64) -> bool {
+    T::KIND != ScalarKind::C64 || smallest >= 2f64.powi(-480)
+}
+
+/// `high` + `low` ← `high` + `low` − v·x, and the moduli of what rounding took.
+#[inline(always)]
+fn subtract_part(fused: bool, v: f64, x: f64, high: &mut f64, low: &mut f64, taken: &mut f64) {
+    let (p, e) = product(fused, -v, x);
+    let (s, t) = sum(*high, p);
+    *high = s;
+    *low += e + t;
+    *taken += e.abs() + t.abs();
 }
 
 impl Sum {
@@ -129,13 +157,13 @@ impl Row {
         // u·(m + 2) for m terms, twice over.
         let resolution = (f64::from(self.entries) + 2.0) * f64::EPSILON * (self.re.taken + self.im.taken);
         let (re, im) = (self.re.value(), self.im.value());
-        let modulus = if im == 0.0 { re.abs() } else { re.hypot(im) };
+        let modulus = if im == 0.0 { re.abs() } else { scalar::modulus(re, im) };
         modulus + resolution
     }
 
     #[inline(always)]
     fn subtract<T: Scalar>(&mut self, v: T, x: &Component) {
-        let modulus = v.abs().to_f64();
+        let modulus = modulus(v);
         self.sum += modulus;
         self.entries += 1;
         self.denominator += modulus * x.modulus;
@@ -150,9 +178,9 @@ impl Row {
 
     #[inline(always)]
     fn subtract_fused<T: Scalar>(&mut self, v: T, x: T) {
-        let modulus = v.abs().to_f64();
+        let modulus = modulus(v);
         self.sum += modulus;
-        self.denominator += modulus * x.abs().to_f64();
+        self.denominator += modulus * self::modulus(x);
         let (re, im) = (v.re().to_f64(), v.im().to_f64());
         let (xr, xi) = (x.re().to_f64(), x.im().to_f64());
         self.re.add_fused(-re, xr);
@@ -281,7 +309,7 @@ fn finite_range<T: Scalar>(x: &[T]) -> Option<(f64, f64)> {
 
 /// Smallest nonzero and largest modulus.
 fn range<T: Scalar>(x: &[T]) -> (f64, f64) {
-    x.iter().map(|v| v.abs().to_f64()).fold((f64::INFINITY, 0.0), |(least, most), m| {
+    x.iter().map(|&v| modulus(v)).fold((f64::INFINITY, 0.0), |(least, most), m| {
         (if m < least && m > 0.0 { m } else { least }, if m > most { m } else { most })
     })
 }
@@ -501,14 +529,14 @@ impl Residual {
 #[inline(always)]
 fn component<T: Scalar>(v: T) -> Component {
     let (re, im) = (v.re().to_f64(), v.im().to_f64());
-    Component { re: Split::new(re), im: Split::new(im), modulus: v.abs().to_f64() }
+    Component { re: Split::new(re), im: Split::new(im), modulus: modulus(v) }
 }
 
 #[inline(always)]
 fn starting_with<T: Scalar>(b: T) -> Row {
     let part = |high: f64| Sum { high, low: 0.0, taken: 0.0 };
     let (re, im) = (part(b.re().to_f64()), part(b.im().to_f64()));
-    Row { re, im, denominator: b.abs().to_f64(), sum: 0.0, entries: 0 }
+    Row { re, im, denominator: modulus(b), sum: 0.0, entries: 0 }
 }
 
 /// Entries of op(A).

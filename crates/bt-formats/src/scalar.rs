@@ -102,10 +102,10 @@ pub trait Scalar:
     fn abs_sq(self) -> Self::Real;
     /// Neither NaN nor infinite, in both parts.
     fn is_finite(self) -> bool;
-    /// Numbers by their true type, for kernels in explicit vectors; none for complex ones.
-    fn reals_mut(x: &mut [Self]) -> Option<RealsMut<'_>>;
-    /// As [`Scalar::reals_mut`], to be read.
-    fn reals(x: &[Self]) -> Option<Reals<'_>>;
+    /// Numbers by their true type, for kernels in explicit vectors.
+    fn numbers_mut(x: &mut [Self]) -> NumbersMut<'_>;
+    /// As [`Scalar::numbers_mut`], to be read.
+    fn numbers(x: &[Self]) -> Numbers<'_>;
     /// The number rounded to another scalar type (complex to real drops the imaginary part).
     #[inline(always)]
     fn cast<U: Scalar>(self) -> U {
@@ -113,22 +113,30 @@ pub trait Scalar:
     }
 }
 
-/// A slice of one of the two real types, see [`Scalar::reals_mut`].
+/// A slice of one of the scalar types, see [`Scalar::numbers_mut`].
 #[derive(Debug)]
-pub enum RealsMut<'a> {
+pub enum NumbersMut<'a> {
     /// Of `f32`.
     F32(&'a mut [f32]),
     /// Of `f64`.
     F64(&'a mut [f64]),
+    /// Of [`c32`].
+    C32(&'a mut [c32]),
+    /// Of [`c64`].
+    C64(&'a mut [c64]),
 }
 
-/// A slice of one of the two real types, see [`Scalar::reals`].
+/// A slice of one of the scalar types, see [`Scalar::numbers`].
 #[derive(Clone, Copy, Debug)]
-pub enum Reals<'a> {
+pub enum Numbers<'a> {
     /// Of `f32`.
     F32(&'a [f32]),
     /// Of `f64`.
     F64(&'a [f64]),
+    /// Of [`c32`].
+    C32(&'a [c32]),
+    /// Of [`c64`].
+    C64(&'a [c64]),
 }
 
 /// The real type of moduli and norms: `f32` or `f64`.
@@ -164,6 +172,8 @@ pub trait RealScalar:
     fn from_f64(x: f64) -> Self;
     /// |x|.
     fn abs(self) -> Self;
+    /// self·b + c, rounded once: by a library where the instruction set of the function does not have it.
+    fn fused(self, b: Self, c: Self) -> Self;
     /// Square root.
     fn sqrt(self) -> Self;
     /// Natural logarithm.
@@ -174,6 +184,13 @@ pub trait RealScalar:
     fn max_of_moduli(self, other: Self) -> Self;
     /// The smaller of two numbers; NaN if either is NaN.
     fn min_nan(self, other: Self) -> Self;
+}
+
+/// √(re² + im²), by squares unless one of them overflows or both are so small that they lose digits.
+#[inline(always)]
+pub(crate) fn modulus(re: f64, im: f64) -> f64 {
+    let squares = re * re + im * im;
+    if (1e-290..f64::INFINITY).contains(&squares) { squares.sqrt() } else { re.hypot(im) }
 }
 
 macro_rules! real_scalar {
@@ -222,12 +239,12 @@ macro_rules! real_scalar {
                 $t::is_finite(self)
             }
             #[inline(always)]
-            fn reals_mut(x: &mut [$t]) -> Option<RealsMut<'_>> {
-                Some(RealsMut::$kr(x))
+            fn numbers_mut(x: &mut [$t]) -> NumbersMut<'_> {
+                NumbersMut::$kr(x)
             }
             #[inline(always)]
-            fn reals(x: &[$t]) -> Option<Reals<'_>> {
-                Some(Reals::$kr(x))
+            fn numbers(x: &[$t]) -> Numbers<'_> {
+                Numbers::$kr(x)
             }
         }
 
@@ -247,6 +264,10 @@ macro_rules! real_scalar {
             #[inline(always)]
             fn abs(self) -> Self {
                 $t::abs(self)
+            }
+            #[inline(always)]
+            fn fused(self, b: Self, c: Self) -> Self {
+                $t::mul_add(self, b, c)
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
@@ -300,7 +321,7 @@ macro_rules! real_scalar {
             }
             #[inline(always)]
             fn abs(self) -> $t {
-                self.re.hypot(self.im)
+                modulus(f64::from(self.re), f64::from(self.im)) as $t
             }
             #[inline(always)]
             fn abs1(self) -> $t {
@@ -315,12 +336,12 @@ macro_rules! real_scalar {
                 self.re.is_finite() && self.im.is_finite()
             }
             #[inline(always)]
-            fn reals_mut(_: &mut [$c]) -> Option<RealsMut<'_>> {
-                None
+            fn numbers_mut(x: &mut [$c]) -> NumbersMut<'_> {
+                NumbersMut::$kc(x)
             }
             #[inline(always)]
-            fn reals(_: &[$c]) -> Option<Reals<'_>> {
-                None
+            fn numbers(x: &[$c]) -> Numbers<'_> {
+                Numbers::$kc(x)
             }
         }
     };
@@ -332,6 +353,20 @@ real_scalar!(f64, c64, F64, C64);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moduli_of_all_sizes_are_right() {
+        for scale in [5e-324, 1e-310, 1e-160, 1e-145, 1.0, 1e150, 1e155, 1e307] {
+            let (re, im) = (3.0 * scale, -4.0 * scale);
+            assert!((Scalar::abs(c64::new(re, im)) / (5.0 * scale) - 1.0).abs() < 1e-15, "{scale}");
+            assert_eq!(Scalar::abs(c64::new(re, 0.0)), re.abs());
+        }
+        // One part whose square vanishes, and one whose square overflows in single precision.
+        assert_eq!(Scalar::abs(c64::new(1e-200, 1.0)), 1.0);
+        assert_eq!(Scalar::abs(c32::new(3e30, 4e30)), 5e30);
+        assert!(Scalar::abs(c64::new(f64::NAN, 1.0)).is_nan());
+        assert_eq!(Scalar::abs(c64::new(1.0, f64::NEG_INFINITY)), f64::INFINITY);
+    }
 
     #[test]
     fn nan_survives_max_and_min() {
@@ -352,10 +387,10 @@ mod tests {
 
     #[test]
     fn slices_know_their_type() {
-        assert!(matches!(f64::reals_mut(&mut [1.0]), Some(RealsMut::F64([1.0]))));
-        assert!(matches!(f32::reals_mut(&mut [1.0]), Some(RealsMut::F32([1.0]))));
-        assert!(matches!(f64::reals(&[1.0]), Some(Reals::F64([1.0]))));
-        assert!(c64::reals_mut(&mut [c64::new(1.0, 0.0)]).is_none());
+        assert!(matches!(f64::numbers_mut(&mut [1.0]), NumbersMut::F64([1.0])));
+        assert!(matches!(f32::numbers_mut(&mut [1.0]), NumbersMut::F32([1.0])));
+        assert!(matches!(f64::numbers(&[1.0]), Numbers::F64([1.0])));
+        assert!(matches!(c64::numbers_mut(&mut [c64::new(1.0, 0.0)]), NumbersMut::C64([_])));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use faer::{MatMut, MatRef};
 use crate::operator::{Matrix, Op, zero};
 use crate::report::Certificate;
 use crate::residual::{Residual, Totals, runs, totals};
-use crate::scalar::{RealScalar, Scalar};
+use crate::scalar::{self, RealScalar, Scalar};
 use crate::scaled::Scaled;
 
 /// How good the columns of `x` are as solutions of op(A)·X = B; the worst column counts.
@@ -146,8 +146,8 @@ fn with_exponents<T: Scalar>(residual: &Residual, x: &[T], b: &[T], slack: Scale
 /// |v| of a finite number, which may itself be too large for one.
 fn modulus<T: Scalar>(v: T) -> Scaled {
     let (re, im) = (v.re().to_f64(), v.im().to_f64());
-    let modulus = re.hypot(im);
-    if modulus.is_finite() { Scaled::new(modulus) } else { Scaled::with_exponent((re / 4.0).hypot(im / 4.0), 2) }
+    let whole = scalar::modulus(re, im);
+    if whole.is_finite() { Scaled::new(whole) } else { Scaled::with_exponent((re / 4.0).hypot(im / 4.0), 2) }
 }
 
 /// 0/0 is 0.

@@ -150,7 +150,7 @@ fn read(text: &str) -> Result<Vec<Value>> {
 
 /// One line a contestant, with the least of its times.
 fn merged(lines: Vec<Value>) -> Vec<Value> {
-    let key = |line: &Value| ["case", "peer", "threads", "isa"].map(|key| line[key].to_string());
+    let key = |line: &Value| ["case", "peer", "threads", "isa", "scalar"].map(|key| line[key].to_string());
     let mut all: Vec<Value> = Vec::new();
     for line in lines.into_iter().filter(|line| line["total"]["min"].is_number()) {
         let Some(old) = all.iter_mut().find(|old| key(old) == key(&line)) else {
@@ -230,7 +230,7 @@ fn rows(lines: &[Value], isa: &str) -> Result<Vec<Row>> {
 /// What the method that a call has chosen takes for itself.
 fn kernel(call: &Value, lines: &[Value], isa: &str) -> Option<Row> {
     let contestant = format!("blocktri-{}", call["method"].as_str()?);
-    let same = |line: &&Value| ["case", "threads", "isa"].iter().all(|key| line[*key] == call[*key]);
+    let same = |line: &&Value| ["case", "threads", "isa", "scalar"].iter().all(|key| line[*key] == call[*key]);
     let line = lines.iter().filter(same).find(|line| line["peer"] == contestant.as_str())?;
     let again = call["phases"]["+again"].is_object();
     let (what, seconds) = if again { (", again", &line["phases"]["solve"]) } else { ("", &line["total"]) };
@@ -240,7 +240,7 @@ fn kernel(call: &Value, lines: &[Value], isa: &str) -> Option<Row> {
         contestant,
         kind: Kind::Kernel,
         milliseconds: digits(1e3 * seconds["min"].as_f64()?),
-        scalar: "f64".into(),
+        scalar: line["scalar"].as_str().unwrap_or("f64").to_owned(),
         instruction_set: line["isa"].as_str().unwrap_or(isa).to_owned(),
         threads: line["threads"].as_u64()?,
         error: line["err"].as_f64(),

@@ -1,77 +1,18 @@
 //! Cases of kind band: factor, solve, and all right-hand sides at once; sparse ones in their own order, with the copy into the
 //! band as `+setup`. Contestants `blocktri-band-lu`; where elimination without interchanges keeps its digits, `blocktri-band-lu-nopivot`;
-//! of Hermitian positive definite matrices `blocktri-band-cholesky`.
+//! of Hermitian positive definite matrices `blocktri-band-cholesky`, and the block methods on blocks as large as the band is wide,
+//! `blocktri-block-lu` and `blocktri-block-cholesky`.
 
-use std::hint::black_box;
+use bt_direct::{BandCholesky, BandLu, BandLuNoPivot, BlockCholesky, BlockLu};
+use bt_formats::{Band, BlockTridiagonal, Partition, Scalar, c32, c64};
 
-use bt_direct::{BandCholesky, BandLu, BandLuNoPivot, Factorization, Given};
-use bt_formats::{Band, Csr, Op, certify};
-use faer::{Mat, MatMut};
-use serde_json::{Map, Value};
-
-use crate::facade;
+use crate::factored::{System, contestant};
 use crate::measure::{Contestant, Floor, race};
-use crate::problem::Problem;
-use crate::{Args, Result};
-
-struct Solver<'a> {
-    name: &'static str,
-    lu: Box<dyn Factorization<f64>>,
-    matrix: &'a Band<f64>,
-    /// What the band was made from.
-    sparse: Option<&'a Csr<f64>>,
-    rhs: &'a [f64],
-    x: Vec<f64>,
-    xs: Vec<f64>,
-}
-
-impl Contestant for Solver<'_> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn phases(&self) -> &'static [&'static str] {
-        match (self.sparse, self.rhs.len() / self.matrix.n()) {
-            (Some(_), _) => &["factor", "solve", "+setup"],
-            (None, 64) => &["factor", "solve", "+solve64"],
-            (None, _) => &["factor", "solve"],
-        }
-    }
-    fn reset(&mut self) {
-        let n = self.matrix.n();
-        self.x.copy_from_slice(&self.rhs[..n]);
-        let several = &self.rhs[..self.xs.len()];
-        self.xs.copy_from_slice(several);
-    }
-    fn run(&mut self, phase: usize) -> Result<()> {
-        let n = self.matrix.n();
-        match (phase, self.sparse) {
-            // As among the peers, the copy of the matrix that LAPACK overwrites is made outside; ours is part of it.
-            (0, _) => self.lu.refactor(Given::Band(self.matrix), &mut ())?,
-            (1, _) => self.lu.solve_vec_in_place(&mut self.x),
-            (_, Some(a)) => drop(black_box(Band::from_csr(a)?)),
-            (_, None) => {
-                self.lu.solve_in_place(MatMut::from_column_major_slice_mut(&mut self.xs, n, self.rhs.len() / n));
-            }
-        }
-        Ok(())
-    }
-    /// Largest normwise backward error of the solutions.
-    fn error(&self) -> f64 {
-        let n = self.matrix.n();
-        let column = |v: &[f64]| Mat::from_fn(n, 1, |i, _| v[i]);
-        let error = |x: &[f64], b: &[f64]| {
-            certify(self.matrix, Op::Identity, column(x).as_ref(), column(b).as_ref()).backward_error
-        };
-        let all = self.xs.chunks(n).zip(self.rhs.chunks(n)).map(|(x, b)| error(x, b));
-        all.fold(error(&self.x, &self.rhs[..n]), f64::max)
-    }
-    fn notes(&self) -> Map<String, Value> {
-        Map::from_iter([("storage_bytes".to_owned(), self.lu.stats().bytes.into())])
-    }
-}
+use crate::problem::{Problem, number};
+use crate::{Args, Number, Result, facade};
 
 /// The matrix of a case of kind band, from LAPACK's layout without room for fill.
-fn matrix(problem: &Problem) -> Result<Band<f64>> {
+fn matrix<T: Scalar>(problem: &Problem) -> Result<Band<T>> {
     let (n, kl, ku) = (problem.size("n")?, problem.size("kl")?, problem.size("ku")?);
     let values = problem.reals("ab")?;
     let mut a = Band::zeros(n, kl, ku)?;
@@ -79,59 +20,80 @@ fn matrix(problem: &Problem) -> Result<Band<f64>> {
         return Err("ab has not kl + ku + 1 values a column".into());
     }
     let ldab = a.ldab();
-    for (to, from) in a.values_mut().chunks_exact_mut(ldab).zip(values.chunks_exact(kl + ku + 1)) {
-        to[kl..].copy_from_slice(from);
+    for (j, (to, from)) in a.values_mut().chunks_exact_mut(ldab).zip(values.chunks_exact(kl + ku + 1)).enumerate() {
+        for (d, (to, &from)) in to[kl..].iter_mut().zip(from).enumerate() {
+            *to = number(from, (j + d) as f64 - ku as f64, j as f64);
+        }
     }
     Ok(a)
 }
 
-/// Band LU with and, where that keeps its digits, without pivoting; Cholesky where it factors. For a band made from `sparse`, one right-hand side.
-pub fn contestants<'a>(
+/// Band LU with and, where that keeps its digits, without pivoting; Cholesky where it factors.
+pub fn contestants<'a, T: Scalar>(
     case: &str,
-    a: &'a Band<f64>,
-    sparse: Option<&'a Csr<f64>>,
-    rhs: &'a [f64],
+    a: &Band<T>,
+    system: System<'a, T>,
 ) -> Result<Vec<Box<dyn Contestant + 'a>>> {
-    let solver = |name, lu| contestant(name, lu, a, sparse, rhs);
-    let mut contestants = vec![solver("blocktri-band-lu", Box::new(BandLu::new(a)?))];
+    let mut contestants = vec![contestant("blocktri-band-lu", Box::new(BandLu::new(a)?), system)];
     match BandLuNoPivot::new(a) {
-        Ok(lu) => contestants.push(solver("blocktri-band-lu-nopivot", Box::new(lu))),
+        Ok(lu) => contestants.push(contestant("blocktri-band-lu-nopivot", Box::new(lu), system)),
         Err(why) => eprintln!("{case}: {why}"),
     }
     if let Ok(cholesky) = BandCholesky::new(a) {
-        contestants.push(solver("blocktri-band-cholesky", Box::new(cholesky)));
+        contestants.push(contestant("blocktri-band-cholesky", Box::new(cholesky), system));
     }
     Ok(contestants)
 }
 
-fn contestant<'a>(
-    name: &'static str,
-    lu: Box<dyn Factorization<f64>>,
-    matrix: &'a Band<f64>,
-    sparse: Option<&'a Csr<f64>>,
-    rhs: &'a [f64],
-) -> Box<dyn Contestant + 'a> {
-    // From a sparse matrix one right-hand side is solved for.
-    let several = if sparse.is_some() { 0 } else { rhs.len() };
-    let (x, xs) = (vec![0.0; matrix.n()], vec![0.0; several]);
-    Box::new(Solver { name, lu, matrix, sparse, rhs, x, xs })
-}
-
 /// Races the factorizations.
 pub fn run(problem: &Problem, args: &Args) -> Result<()> {
-    let a = matrix(problem)?;
-    let (n, b) = (a.n(), a.kl() as f64);
-    let rhs = problem.reals("rhs")?;
-    let sparse = a.to_csr()?;
-    let mut contestants = contestants(&problem.case, &a, None, &rhs)?;
-    for (name, lu) in crate::spike::contestants(&problem.case, &a) {
-        contestants.push(contestant(name, lu, &a, None, &rhs));
+    match args.scalar {
+        Number::F64 => {
+            let (a, rhs) = (matrix::<f64>(problem)?, problem.numbers("rhs")?);
+            let rows = a.to_csr()?;
+            let spikes = crate::spike::contestants(&problem.case, &a);
+            let mut others: Vec<_> =
+                spikes.into_iter().map(|(name, spike)| contestant(name, spike, system(&a, &rhs))).collect();
+            others.extend(facade::contestants(&rows, (&a).into(), &rhs[..a.n()]));
+            race_with(problem, args, &a, &rhs, others)
+        }
+        Number::C64 => {
+            let (a, rhs) = (matrix::<c64>(problem)?, problem.numbers("rhs")?);
+            let rows = a.to_csr()?;
+            let calls = facade::contestants(&rows, (&a).into(), &rhs[..a.n()]);
+            race_with(problem, args, &a, &rhs, Vec::from(calls))
+        }
+        Number::F32 => race_with::<f32>(problem, args, &matrix(problem)?, &problem.numbers("rhs")?, Vec::new()),
+        Number::C32 => race_with::<c32>(problem, args, &matrix(problem)?, &problem.numbers("rhs")?, Vec::new()),
     }
-    contestants.extend(facade::contestants(&sparse, (&a).into(), &rhs[..n]));
+}
+
+fn system<'a, T: Scalar>(a: &'a Band<T>, rhs: &'a [T]) -> System<'a, T> {
+    System { given: a.into(), matrix: a, sparse: None, rhs }
+}
+
+fn race_with<'a, T: Scalar>(
+    problem: &Problem,
+    args: &Args,
+    a: &'a Band<T>,
+    rhs: &'a [T],
+    others: Vec<Box<dyn Contestant + 'a>>,
+) -> Result<()> {
+    let (n, b) = (a.n(), a.kl() as f64);
+    let partition = Partition::uniform(n, a.kl().max(1))?;
+    let blocks = BlockTridiagonal::from_csr(&a.to_csr()?, partition.clone(), BlockLu::<T>::layout(&partition))?;
+    let mut contestants = contestants(&problem.case, a, system(a, rhs))?;
+    // Definite matrices in blocks, too.
+    if let Ok(cholesky) = BlockCholesky::new(&blocks) {
+        let system = System { given: (&blocks).into(), ..system(a, rhs) };
+        contestants.push(contestant("blocktri-block-lu", Box::new(BlockLu::new(&blocks)?), system));
+        contestants.push(contestant("blocktri-block-cholesky", Box::new(cholesky), system));
+    }
+    contestants.extend(others);
     let rows = n as f64;
     let floor = Floor {
         flops: 4.0 * rows * b * b + 6.0 * rows * b,
         bytes: 8.0 * rows * (2.0 * b + 1.0) + 16.0 * rows * (3.0 * b + 1.0),
     };
-    race(&problem.case, n, floor, args, contestants)
+    race(&problem.case, n, floor.of::<T>(), args, contestants)
 }

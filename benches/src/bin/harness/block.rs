@@ -1,59 +1,31 @@
 //! Cases of kind blocktri: dense blocks, one right-hand side, and 64 of them. Contestant `blocktri-block-lu`.
-//!
-//! The factorization is a refactorisation, in memory taken before; the matrix is not overwritten.
 
-use bt_direct::{BlockLu, Factorization};
-use bt_formats::{BlockTridiagonal, Op, Partition, ask_for_huge_pages, certify};
-use faer::Mat;
+use bt_direct::BlockLu;
+use bt_formats::{BlockTridiagonal, Partition, Scalar, ask_for_huge_pages, c32, c64};
 
-use crate::facade;
+use crate::factored::{System, contestant};
 use crate::measure::{Contestant, Floor, race};
-use crate::problem::Problem;
-use crate::{Args, Result};
+use crate::problem::{Problem, number};
+use crate::{Args, Number, Result, facade};
 
 /// Right-hand sides of the phase `+solve64`.
 const MANY: usize = 64;
 
-#[allow(clippy::struct_field_names)] // a block is what the field holds
-struct Lu<'a> {
-    matrix: &'a BlockTridiagonal<f64>,
-    rhs: &'a [f64],
-    lu: BlockLu<f64>,
-    x: Vec<f64>,
-    many: Mat<f64>,
-}
-
-impl Contestant for Lu<'_> {
-    fn name(&self) -> &'static str {
-        "blocktri-block-lu"
-    }
-    fn phases(&self) -> &'static [&'static str] {
-        &["factor", "solve", "+solve64"]
-    }
-    fn reset(&mut self) {
-        self.x.copy_from_slice(self.rhs);
-        self.many = Mat::from_fn(self.rhs.len(), MANY, |i, j| self.rhs[i] + j as f64);
-    }
-    fn run(&mut self, phase: usize) -> Result<()> {
-        match phase {
-            0 => self.lu.refactor(self.matrix)?,
-            1 => self.lu.solve_vec_in_place(&mut self.x),
-            _ => self.lu.solve_in_place(self.many.as_mut()),
-        }
-        Ok(())
-    }
-    fn error(&self) -> f64 {
-        let column = |v: &[f64]| Mat::from_fn(v.len(), 1, |i, _| v[i]);
-        let (x, b) = (column(&self.x), column(self.rhs));
-        certify(self.matrix, Op::Identity, x.as_ref(), b.as_ref()).backward_error
-    }
-}
-
-/// Races the block methods.
-pub fn run(problem: &Problem, args: &Args) -> Result<()> {
-    let (n, k, m) = (problem.size("n")?, problem.size("k")?, problem.size("m")?);
-    let (lower, upper) = (problem.reals("lower")?, problem.reals("upper")?);
-    let square = k * k;
+/// The matrix, in dense blocks.
+fn matrix<T: Scalar>(problem: &Problem) -> Result<BlockTridiagonal<T>> {
+    let (n, k) = (problem.size("n")?, problem.size("k")?);
+    let (m, square) = (n / k, k * k);
+    // Block i of an array is in row i + `row` and column i + `column` of blocks.
+    let blocks = |name, row, column| -> Result<Vec<T>> {
+        let values = problem.reals(name)?.into_iter().enumerate();
+        Ok(values
+            .map(|(e, x)| {
+                let (i, e) = (e / square, e % square);
+                number(x, ((i + row) * k + e % k) as f64, ((i + column) * k + e / k) as f64)
+            })
+            .collect())
+    };
+    let (lower, upper) = (blocks("lower", 1, 0)?, blocks("upper", 0, 1)?);
     let mut couplings = Vec::with_capacity(lower.len() + upper.len());
     // As NumPy does for the peers.
     ask_for_huge_pages(&couplings);
@@ -65,15 +37,45 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
             couplings.extend_from_slice(&upper[j * square..(j + 1) * square]);
         }
     }
-    let matrix = BlockTridiagonal::from_dense_blocks(Partition::uniform(n, k)?, problem.reals("diag")?, couplings)?;
+    Ok(BlockTridiagonal::from_dense_blocks(Partition::uniform(n, k)?, blocks("diag", 0, 0)?, couplings)?)
+}
+
+/// Races the block methods.
+pub fn run(problem: &Problem, args: &Args) -> Result<()> {
+    match args.scalar {
+        Number::F64 => with_calls::<f64>(problem, args),
+        Number::C64 => with_calls::<c64>(problem, args),
+        Number::F32 => race_with::<f32>(problem, args, &matrix(problem)?, &right_hand_sides(problem)?, Vec::new()),
+        Number::C32 => race_with::<c32>(problem, args, &matrix(problem)?, &right_hand_sides(problem)?, Vec::new()),
+    }
+}
+
+fn with_calls<T: Scalar>(problem: &Problem, args: &Args) -> Result<()> {
+    let (a, rhs) = (matrix::<T>(problem)?, right_hand_sides(problem)?);
+    let rows = a.to_csr()?;
+    let calls = facade::contestants(&rows, (&a).into(), &rhs[..problem.size("n")?]);
+    race_with(problem, args, &a, &rhs, Vec::from(calls))
+}
+
+/// b, b + 1, b + 2 …
+fn right_hand_sides<T: Scalar>(problem: &Problem) -> Result<Vec<T>> {
     let rhs = problem.reals("rhs")?;
-    let rhs = rhs.get(..n).ok_or("rhs is shorter than n")?;
-    let lu = BlockLu::new(&matrix)?;
-    let sparse = matrix.to_csr()?;
-    let contestant = Lu { matrix: &matrix, rhs, lu, x: vec![0.0; n], many: Mat::zeros(n, MANY) };
-    let mut contestants: Vec<Box<dyn Contestant + '_>> = vec![Box::new(contestant)];
-    contestants.extend(facade::contestants(&sparse, (&matrix).into(), rhs));
-    let blocks = (m * square) as f64;
-    let floor = Floor { flops: blocks * (14.0 / 3.0 * k as f64 + 6.0), bytes: 48.0 * blocks };
-    race(&problem.case, n, floor, args, contestants)
+    let rhs = rhs.get(..problem.size("n")?).ok_or("rhs is shorter than n")?;
+    Ok((0..MANY).flat_map(|j| rhs.iter().map(move |&b| number(b + j as f64, 0.0, 0.0))).collect())
+}
+
+fn race_with<'a, T: Scalar>(
+    problem: &Problem,
+    args: &Args,
+    a: &'a BlockTridiagonal<T>,
+    rhs: &'a [T],
+    others: Vec<Box<dyn Contestant + 'a>>,
+) -> Result<()> {
+    let (n, k) = (problem.size("n")?, problem.size("k")? as f64);
+    let system = System { given: a.into(), matrix: a, sparse: None, rhs };
+    let mut contestants = vec![contestant("blocktri-block-lu", Box::new(BlockLu::new(a)?), system)];
+    contestants.extend(others);
+    let values = n as f64 * k;
+    let floor = Floor { flops: values * (14.0 / 3.0 * k + 6.0), bytes: 48.0 * values };
+    race(&problem.case, n, floor.of::<T>(), args, contestants)
 }

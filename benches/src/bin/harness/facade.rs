@@ -3,7 +3,7 @@
 //! those named `…-as-given`, in the format of the case.
 
 use blocktri::{Given, SolveOptions, Solver, solve};
-use bt_formats::{Csr, Op, certify};
+use bt_formats::{Csr, Op, Scalar, certify};
 use faer::{Mat, MatRef};
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::Result;
 use crate::measure::Contestant;
 
 /// Two for the rows of a system, two for it as it is given.
-pub fn contestants<'a>(rows: &'a Csr<f64>, given: Given<'a, f64>, b: &'a [f64]) -> [Box<dyn Contestant + 'a>; 4] {
+pub fn contestants<'a, T: Scalar>(rows: &'a Csr<T>, given: Given<'a, T>, b: &'a [T]) -> [Box<dyn Contestant + 'a>; 4] {
     let x = || Mat::zeros(b.len(), 1);
     let once = |name, a| Box::new(Once { name, a, rows, b, x: x(), method: "" });
     let reused = |name, a| Box::new(Reused { name, a, rows, b, x: x(), solver: None });
@@ -23,20 +23,20 @@ pub fn contestants<'a>(rows: &'a Csr<f64>, given: Given<'a, f64>, b: &'a [f64]) 
     ]
 }
 
-fn column(b: &[f64]) -> MatRef<'_, f64> {
+fn column<T>(b: &[T]) -> MatRef<'_, T> {
     MatRef::from_column_major_slice(b, b.len(), 1)
 }
 
-struct Once<'a> {
+struct Once<'a, T: Scalar> {
     name: &'static str,
-    a: Given<'a, f64>,
-    rows: &'a Csr<f64>,
-    b: &'a [f64],
-    x: Mat<f64>,
+    a: Given<'a, T>,
+    rows: &'a Csr<T>,
+    b: &'a [T],
+    x: Mat<T>,
     method: &'static str,
 }
 
-impl Contestant for Once<'_> {
+impl<T: Scalar> Contestant for Once<'_, T> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -52,20 +52,20 @@ impl Contestant for Once<'_> {
         certify(self.rows, Op::Identity, self.x.as_ref(), column(self.b)).backward_error
     }
     fn notes(&self) -> Map<String, Value> {
-        Map::from_iter([("method".to_owned(), self.method.into())])
+        Map::from_iter([("method".to_owned(), self.method.into()), ("scalar".to_owned(), T::KIND.to_string().into())])
     }
 }
 
-struct Reused<'a> {
+struct Reused<'a, T: Scalar> {
     name: &'static str,
-    a: Given<'a, f64>,
-    rows: &'a Csr<f64>,
-    b: &'a [f64],
-    x: Mat<f64>,
-    solver: Option<Solver<f64>>,
+    a: Given<'a, T>,
+    rows: &'a Csr<T>,
+    b: &'a [T],
+    x: Mat<T>,
+    solver: Option<Solver<T>>,
 }
 
-impl Contestant for Reused<'_> {
+impl<T: Scalar> Contestant for Reused<'_, T> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -88,6 +88,6 @@ impl Contestant for Reused<'_> {
     }
     fn notes(&self) -> Map<String, Value> {
         let method = self.solver.as_ref().map(|s| s.method().name());
-        Map::from_iter([("method".to_owned(), method.into())])
+        Map::from_iter([("method".to_owned(), method.into()), ("scalar".to_owned(), T::KIND.to_string().into())])
     }
 }

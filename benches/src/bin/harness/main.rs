@@ -1,6 +1,6 @@
 //! The library in the peers' harness: reads the problem files under `PEERS_DATA`, prints the peers' JSON lines.
 //!
-//! `cargo run --release -p bt-benches --bin harness -- [--threads N] [--isa ISA] [--method M] [--reps R] CASE…`
+//! `cargo run --release -p bt-benches --bin harness -- [--threads N] [--isa ISA] [--scalar T] [--method M] [--reps R] CASE…`
 //!
 //! A case is a folder of `meta.json` (kind, sizes, shapes of the arrays) and raw little-endian arrays. As among the
 //! peers, repetitions are interleaved, a repetition is a burst of at least 10 ms, and copies of the input are made
@@ -9,13 +9,14 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 mod band;
 mod batch;
 mod block;
 mod dense;
 mod facade;
+mod factored;
 mod krylov;
 mod measure;
 mod problem;
@@ -28,6 +29,15 @@ use bt_simd::Isa;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
+/// The four scalars.
+#[derive(Clone, Copy, ValueEnum)]
+enum Number {
+    F64,
+    F32,
+    C64,
+    C32,
+}
+
 #[derive(Parser)]
 struct Args {
     /// Names of folders under `PEERS_DATA` (default: ~/.cache/blocktri-peers/data).
@@ -39,6 +49,9 @@ struct Args {
     /// Instruction set of our kernels: avx512, avx2, portable, or base128 with the feature of that name.
     #[arg(long)]
     isa: Option<Isa>,
+    /// Scalar of bands, blocks and dense matrices; complex numbers get phases, which leave moduli and singular values as they are.
+    #[arg(long, default_value = "f64")]
+    scalar: Number,
     /// Only contestants whose name contains this.
     #[arg(long)]
     method: Option<String>,

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use bt_formats::Scalar;
 use serde_json::{Map, Value, json};
 
 use crate::{Args, Result};
@@ -35,6 +36,15 @@ pub struct Floor {
     pub flops: f64,
     /// Bytes to and from memory.
     pub bytes: f64,
+}
+
+impl Floor {
+    /// Of numbers in T, for that of doubles.
+    pub fn of<T: Scalar>(self) -> Self {
+        // (a + bi)(c + di) added to a number: eight operations instead of two.
+        let flops = if T::IS_REAL { self.flops } else { 4.0 * self.flops };
+        Self { flops, bytes: self.bytes * size_of::<T>() as f64 / 8.0 }
+    }
 }
 
 /// Seconds of wall and of processor time of one run.

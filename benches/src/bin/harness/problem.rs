@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bt_formats::{Csr, ask_for_huge_pages};
+use bt_formats::{Csr, Scalar, ask_for_huge_pages};
 use serde_json::Value;
 
 use crate::Result;
@@ -39,6 +39,11 @@ impl Problem {
         self.array(name, "f64", f64::from_le_bytes)
     }
 
+    /// The array `name.f64` as a right-hand side in another scalar.
+    pub fn numbers<T: Scalar>(&self, name: &str) -> Result<Vec<T>> {
+        Ok(self.reals(name)?.into_iter().map(|x| number(x, 0.0, 0.0)).collect())
+    }
+
     /// Numbers of N bytes each from `name.extension`.
     fn array<T, const N: usize>(&self, name: &str, extension: &str, from: fn([u8; N]) -> T) -> Result<Vec<T>> {
         let file = self.folder.join(format!("{name}.{extension}"));
@@ -61,4 +66,9 @@ impl Problem {
         let col_idx = self.array("indices", "i32", u32::from_le_bytes)?;
         Ok(Csr::new(n, n, row_ptr, col_idx, self.reals("data")?)?)
     }
+}
+
+/// x in row i and column j as a scalar: x·e^{(i − j)√−1} where T is complex, by which moduli and singular values stay, and what is Hermitian.
+pub fn number<T: Scalar>(x: f64, i: f64, j: f64) -> T {
+    if T::IS_REAL { T::rounded(x, 0.0) } else { T::rounded(x * (i - j).cos(), x * (i - j).sin()) }
 }

@@ -5,6 +5,7 @@ use bt_formats::{Band, BlockTridiagonal, Dia, HybridLayout, LinearOperator, Matr
 use serde_json::{Map, Value};
 
 use crate::facade;
+use crate::factored::System;
 use crate::measure::{Contestant, Floor, race};
 use crate::problem::Problem;
 use crate::{Args, Result, band, krylov};
@@ -78,7 +79,8 @@ pub fn run(problem: &Problem, args: &Args) -> Result<()> {
         // Band LU of half-bandwidth k: A is read, the factors are written and read.
         let floor = Floor { flops: (2 * n * k * k) as f64, bytes: (12 * nnz + 16 * n * (2 * k + 1)) as f64 };
         let plain = problem.csr()?;
-        let mut contestants = band::contestants(&problem.case, &band, Some(&a), x)?;
+        let system = System { given: (&band).into(), matrix: &band, sparse: Some(&a), rhs: x };
+        let mut contestants = band::contestants(&problem.case, &band, system)?;
         contestants.extend(facade::contestants(&plain, (&band).into(), x));
         race(&problem.case, n, floor, args, contestants)?;
     }

@@ -98,9 +98,7 @@ pub(crate) fn weigh<T: Scalar>(a: &Csr<T>, device: DeviceChoice, plan: &mut Plan
         Gpu::NotAsked | Gpu::NotWorth(_) if least < OPENING => {
             Gpu::NotWorth(format!("a method takes some {}, and to open a GPU longer", seconds_in_words(least)))
         }
-        Gpu::NotAsked | Gpu::NotWorth(_) if T::reals(&[]).is_none() => {
-            Gpu::Absent("on a GPU there is real arithmetic only".into())
-        }
+        Gpu::NotAsked | Gpu::NotWorth(_) if !T::IS_REAL => Gpu::Absent("on a GPU there is real arithmetic only".into()),
         Gpu::NotAsked | Gpu::NotWorth(_) => match OpenDevice::open(0).and_then(|open| Ok((facts(&open)?, open))) {
             Ok((facts, open)) => with_candidate(a, Card { facts, open }, iteration, plan),
             Err(error) => Gpu::Absent(error.to_string()),

@@ -50,7 +50,7 @@ pub(crate) fn solve<T: Scalar>(
 pub(super) fn fits<T: Scalar>(a: &Csr<T>, options: &SolveOptions) -> Result<(String, OpenDevice), Error> {
     let open = OpenDevice::open(0)?;
     let device = &open.0;
-    if T::reals(&[]).is_none() {
+    if !T::IS_REAL {
         return Err(complex());
     }
     let needed = if matches!(options.method, Method::Direct(Direct::Rbt { .. }, _)) {

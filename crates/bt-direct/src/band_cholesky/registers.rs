@@ -14,7 +14,7 @@ use std::array::from_fn;
 use std::hint::black_box;
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, Scalar, ScalarKind, prefetch};
+use bt_formats::{Numbers, RealScalar, Scalar, ScalarKind, prefetch};
 use bt_simd::Eight;
 use pulp::bytemuck::{Pod, cast};
 
@@ -63,7 +63,7 @@ pub(super) fn eliminate<T: Scalar>(
     let cholesky = doubles(cholesky);
     let least = match halves {
         Some(halves) => {
-            let Some(Reals::F64(values)) = T::reals(halves.values) else { unreachable!("doubles") };
+            let Numbers::F64(values) = T::numbers(halves.values) else { unreachable!("doubles") };
             by_width(cholesky, halves.with(values), columns)
         }
         None => by_width(cholesky, InPlace, columns),

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, RealsMut, Scalar, ScalarKind};
+use bt_formats::{Numbers, NumbersMut, RealScalar, Scalar, ScalarKind};
 use bt_simd::Eight;
 use pulp::bytemuck::cast;
 
@@ -37,9 +37,9 @@ pub(super) fn eliminate<T: Scalar>(
     min_pivot: &mut T::Real,
     next: (&[T], usize),
 ) -> Result<usize, (usize, f64)> {
-    let Some(RealsMut::F64(panel)) = T::reals_mut(panel.as_flattened_mut()) else { unreachable!("doubles") };
+    let NumbersMut::F64(panel) = T::numbers_mut(panel.as_flattened_mut()) else { unreachable!("doubles") };
     let (panel, mut least) = (panel.as_chunks_mut().0, f64::INFINITY);
-    let Some(Reals::F64(values)) = T::reals(next.0) else { unreachable!("doubles") };
+    let Numbers::F64(values) = T::numbers(next.0) else { unreachable!("doubles") };
     let done = run(Panels { cholesky: doubles(cholesky), panel, columns, least: &mut least, next: (values, next.1) });
     *min_pivot = min_pivot.min_nan(T::Real::from_f64(least));
     done
@@ -48,7 +48,7 @@ pub(super) fn eliminate<T: Scalar>(
 /// Copies columns of the lower half, compares them with the upper half and measures them; as far as there are whole tiles, and only for what fits.
 /// Returns the first column that is left, which may have been found unusable.
 pub(super) fn load<T: Scalar>(cholesky: &mut BandCholesky<T>, halves: Halves<'_, T>, columns: Range<usize>) -> usize {
-    let Some(Reals::F64(values)) = T::reals(halves.values) else { unreachable!("doubles") };
+    let Numbers::F64(values) = T::numbers(halves.values) else { unreachable!("doubles") };
     run(Load { cholesky: doubles(cholesky), halves: halves.with(values), columns })
 }
 

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use bt_formats::{Reals, Scalar, ScalarKind};
+use bt_formats::{Numbers, Scalar, ScalarKind, c32, c64};
 
 use super::end::End;
 use super::narrow::Loops;
@@ -17,7 +17,7 @@ impl<T: Scalar> End<T> {
     /// column left.
     pub(super) fn advance_in_registers(&mut self, source: Option<&[T]>, first: usize, last: usize) -> usize {
         #[cfg(target_arch = "x86_64")]
-        if let (Some(Reals::F64(a)), None) = (T::reals(source.unwrap_or(&[])), self.found.singular) {
+        if let (Numbers::F64(a), None) = (T::numbers(source.unwrap_or(&[])), self.found.singular) {
             let this: &mut dyn Any = self;
             if let Some(end) = this.downcast_mut() {
                 return registers::eliminate(end, source.map(|_| a), first..last);
@@ -29,17 +29,18 @@ impl<T: Scalar> End<T> {
     /// Eliminates the columns first..last, a strip or panel; measures the columns they reach.
     pub(super) fn advance(&mut self, source: Option<&[T]>, first: usize, last: usize) -> Result<()> {
         self.measure(source, last + self.shape.kv())?;
-        if self.found.singular.is_none() && !self.eliminate_reals(source, first, last) {
+        if self.found.singular.is_none() && !self.eliminate_in_vectors(source, first, last) {
             lines::dispatch::<T, _>(Strip { end: self, source, first, last });
         }
         Ok(())
     }
 
     /// Eliminates them in explicit vectors; false where there are none for these numbers or this shape.
-    fn eliminate_reals(&mut self, source: Option<&[T]>, first: usize, last: usize) -> bool {
+    fn eliminate_in_vectors(&mut self, source: Option<&[T]>, first: usize, last: usize) -> bool {
         let this: &mut dyn Any = self;
-        match T::reals(source.unwrap_or(&[])) {
-            Some(Reals::F64(a)) => {
+        // Constants, so that kernels for other numbers are not compiled.
+        match T::numbers(source.unwrap_or(&[])) {
+            Numbers::F64(a) if const { lines::is::<T>(ScalarKind::F64) } => {
                 let a = source.map(|_| a);
                 this.downcast_mut().is_some_and(|end| {
                     #[cfg(target_arch = "x86_64")]
@@ -49,10 +50,16 @@ impl<T: Scalar> End<T> {
                     vectors::eliminate::<f64>(end, a, first, last)
                 })
             }
-            Some(Reals::F32(a)) => {
+            Numbers::F32(a) if const { lines::is::<T>(ScalarKind::F32) } => {
                 this.downcast_mut().is_some_and(|end| vectors::eliminate::<f32>(end, source.map(|_| a), first, last))
             }
-            None => false,
+            Numbers::C64(a) if const { lines::is::<T>(ScalarKind::C64) } => this
+                .downcast_mut()
+                .is_some_and(|end| vectors::eliminate_complex::<c64>(end, source.map(|_| a), first, last)),
+            Numbers::C32(a) if const { lines::is::<T>(ScalarKind::C32) } => this
+                .downcast_mut()
+                .is_some_and(|end| vectors::eliminate_complex::<c32>(end, source.map(|_| a), first, last)),
+            _ => false,
         }
     }
 }
@@ -69,15 +76,15 @@ impl<T: Scalar> pulp::WithSimd for Strip<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, s: S) {
-        // A function for each, which the compiler is done with sooner than with all in one. Vectors of real numbers have kernels
-        // that come before these, see [`End::eliminate_reals`].
+        // A function for each, which the compiler is done with sooner than with all in one. Vectors have kernels that come before
+        // these, see [`End::eliminate_in_vectors`].
         let Tuning::Narrow { registers, .. } = self.end.tuning else {
             if const { on_avx512::<T, S>() } {
                 unreachable!("panels in registers");
             }
             return self.panels(s);
         };
-        if const { T::IS_REAL && size_of::<S::f64s>() > size_of::<[f64; 2]>() } {
+        if const { size_of::<S::f64s>() > size_of::<[f64; 2]>() } {
             unreachable!("strips in explicit vectors");
         }
         match registers {

@@ -10,13 +10,13 @@
 
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, Scalar, zero};
+use bt_formats::{Numbers, RealScalar, Scalar, zero};
 
 use super::kernels::{LANES, reduce, sum_and_max};
 use super::{METHOD, Tuning};
 use crate::block_lu::simd;
 use crate::error::{self, FactorError, Result};
-use crate::lines::Lines;
+use crate::lines::{self, Lines};
 use crate::memory::reserve;
 
 /// Lanes of a column, aligned to a cache line: an aligned AVX-512 register for doubles.
@@ -302,7 +302,7 @@ impl<T: Scalar> End<T> {
     pub(super) fn measure(&mut self, source: Option<&[T]>, end: usize) -> Result<()> {
         let end = end.min(self.shape.looks_at.max(self.shape.ncols));
         let first = self.found.measured;
-        bt_simd::dispatch(Measure { end: self, source, first, last: end });
+        lines::dispatch::<T, _>(Measure { end: self, source, first, last: end });
         self.found.measured = end.max(first);
         if Scalar::is_finite(self.found.max_a().to_f64()) {
             Ok(())
@@ -408,11 +408,7 @@ pub(super) fn filled<V: Copy>(n: usize, value: V) -> Result<Vec<V>> {
 pub(crate) fn reciprocal<T: Scalar>(p: T) -> Option<T> {
     let modulus = p.abs1();
     let safe = modulus >= T::Real::MIN_POSITIVE && modulus * T::Real::MIN_POSITIVE <= T::Real::from_f64(0.5);
-    // 1/p = conj(p)/|p| · 1/|p|, one division where p is real.
-    let one = T::Real::from_f64(1.0);
-    safe.then(|| {
-        if T::IS_REAL { T::from_real(one / p.re()) } else { crate::pivot::Pivot::new(p).divide(T::from_real(one)) }
-    })
+    safe.then(|| crate::pivot::inverse(p))
 }
 
 /// v ← v/p, by the reciprocal where there is one.
@@ -451,10 +447,10 @@ impl<T: Scalar> pulp::WithSimd for Measure<'_, T> {
             let entries = shape.source_entries(j);
             let column = &source.unwrap_or(&end.values)[entries.clone()];
             if j < looks_at {
-                let sum = match T::reals(column) {
-                    Some(Reals::F64(x)) => simd::sum_and_max(s, x, &mut max_f64),
-                    Some(Reals::F32(x)) => f64::from(simd::sum_and_max(s, x, &mut max_f32)),
-                    None => f64::NAN,
+                let sum = match T::numbers(column) {
+                    Numbers::F64(x) => simd::sum_and_max(s, x, &mut max_f64),
+                    Numbers::F32(x) => f64::from(simd::sum_and_max(s, x, &mut max_f32)),
+                    Numbers::C32(_) | Numbers::C64(_) => f64::NAN,
                 };
                 // A maximum in vectors may lose a NaN, which the sum shows.
                 let sum = if sum.is_finite() { T::Real::from_f64(sum) } else { sum_and_max(column, &mut largest) };

@@ -68,16 +68,38 @@ pub(crate) fn sum_and_max<T: Scalar>(x: &[T], maxima: &mut [T::Real; LANES]) -> 
     let mut sums = [zero::<T::Real>(); LANES];
     let (chunks, tail) = x.as_chunks::<LANES>();
     for (k, v) in tail.iter().enumerate() {
-        sums[k] = v.abs();
+        sums[k] = by_squares(*v);
         maxima[k] = maxima[k].max_nan(v.abs1());
     }
     for chunk in chunks {
         for k in 0..LANES {
-            sums[k] += chunk[k].abs();
+            sums[k] += by_squares(chunk[k]);
             maxima[k] = maxima[k].max_nan(chunk[k].abs1());
         }
     }
-    reduce(sums, |a, b| a + b)
+    sum_of_moduli(reduce(sums, |a, b| a + b), x)
+}
+
+/// |v|, of complex numbers by the squares of their parts, which may leave the range: see [`sum_of_moduli`]. Without a choice vectors
+/// take it.
+#[inline(always)]
+pub(crate) fn by_squares<T: Scalar>(v: T) -> T::Real {
+    if T::IS_REAL { v.abs() } else { v.abs_sq().sqrt() }
+}
+
+/// Σ|vᵢ|, given the sum of moduli [`by_squares`]: that, unless squares have overflowed or lost digits that it has.
+#[inline(always)]
+pub(crate) fn sum_of_moduli<T: Scalar>(sum: T::Real, x: &[T]) -> T::Real {
+    if T::IS_REAL || (sum * T::Real::EPSILON >= T::Real::MIN_POSITIVE.sqrt() && Scalar::is_finite(sum.to_f64())) {
+        return sum;
+    }
+    sum_with_care(x)
+}
+
+#[cold]
+#[inline(never)]
+fn sum_with_care<T: Scalar>(x: &[T]) -> T::Real {
+    x.iter().map(|v| v.abs()).fold(zero(), |a, b| a + b)
 }
 
 /// Combines the lanes by halves.

@@ -27,7 +27,7 @@ pub(super) trait Kernel<T: Scalar, const R: usize>: Copy {
     fn note(self, u: &[[T; LANES]], max: &mut [T::Real; LANES]);
 }
 
-/// Loops that the compiler vectorises as it can: complex numbers, and reals without the vectors of `vectors.rs`.
+/// Loops that the compiler vectorises as it can, where there are not the vectors of `vectors.rs`.
 #[derive(Clone, Copy)]
 pub(crate) struct Loops<const FUSED: bool>;
 

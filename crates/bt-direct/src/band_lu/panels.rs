@@ -10,7 +10,7 @@
 use std::array::from_fn;
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, RealsMut, Scalar, zero};
+use bt_formats::{Numbers, NumbersMut, RealScalar, Scalar, zero};
 use pulp::Simd;
 
 use super::end::{End, GROUP, divide, panel_stride};
@@ -385,11 +385,11 @@ fn subtract_product<T: Scalar, const C: usize, S: Simd>(
     ldl: usize,
     x: &[[T; GROUP]],
 ) -> bool {
-    match (T::reals_mut(y), T::reals(l), T::reals(x.as_flattened())) {
-        (Some(RealsMut::F64(y)), Some(Reals::F64(l)), Some(Reals::F64(x))) => {
+    match (T::numbers_mut(y), T::numbers(l), T::numbers(x.as_flattened())) {
+        (NumbersMut::F64(y), Numbers::F64(l), Numbers::F64(x)) => {
             simd::update_eight(s, y, ldy, rows, C, l, ldl, x.as_chunks().0);
         }
-        (Some(RealsMut::F32(y)), Some(Reals::F32(l)), Some(Reals::F32(x))) => {
+        (NumbersMut::F32(y), Numbers::F32(l), Numbers::F32(x)) => {
             simd::update_eight(s, y, ldy, rows, C, l, ldl, x.as_chunks().0);
         }
         _ => return false,

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use bt_formats::{Op, Scalar};
 #[cfg(target_arch = "x86_64")]
-use bt_formats::{Reals, RealsMut};
+use bt_formats::{Numbers, NumbersMut};
+use bt_formats::{Op, Scalar};
 use faer::{MatMut, MatRef};
 
 use super::end::Direction;
@@ -14,7 +14,7 @@ use super::packed::{self, Packed};
 #[cfg(target_arch = "x86_64")]
 use super::single;
 use super::triangles::{AHEAD, Factor, Multipliers, Step, Triangles};
-use crate::columns::{columns, for_each_column, reals_of};
+use crate::columns::{columns, for_each_column, numbers_of};
 use crate::lines;
 use crate::pivot::Pivot;
 use crate::tridiagonal_once::lanes::Kernel;
@@ -77,8 +77,8 @@ impl<T: Scalar> Triangles<'_, T> {
     /// G right-hand sides, as far as there are registers for them: the columns left.
     fn columns_left<const G: usize>(self, step: Step, x: &mut [&mut [T]; G]) -> Range<usize> {
         #[cfg(target_arch = "x86_64")]
-        if let (Some(Reals::F64(values)), Some(Reals::F64(l))) = (T::reals(self.values), T::reals(self.lower.values)) {
-            let x = reals_of(x, |x| if let RealsMut::F64(x) = x { Some(x) } else { None });
+        if let (Numbers::F64(values), Numbers::F64(l)) = (T::numbers(self.values), T::numbers(self.lower.values)) {
+            let x = numbers_of(x, |x| if let NumbersMut::F64(x) = x { Some(x) } else { None });
             let Self { cols, rows, ncols, below, above, ld, diagonal, pivots, tops, diagonal_of, .. } = self;
             let lower = Multipliers { values: l, ld: self.lower.ld, first: self.lower.first };
             let lu =

@@ -13,7 +13,7 @@
 use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{RealScalar, Reals, Scalar, ScalarKind, prefetch};
+use bt_formats::{Numbers, RealScalar, Scalar, ScalarKind, prefetch};
 use bt_simd::Eight;
 use pulp::bytemuck::{Pod, cast};
 
@@ -69,7 +69,7 @@ pub(super) fn doubles<'a, T: Scalar>(strip: &'a mut Strip<'_, T>) -> Strip<'a, f
     Strip {
         lu: lu.downcast_mut().expect("doubles"),
         source: source.map(|Columns { values, ld, diagonal, first }| {
-            let Some(Reals::F64(values)) = T::reals(values) else { unreachable!("doubles") };
+            let Numbers::F64(values) = T::numbers(values) else { unreachable!("doubles") };
             Columns { values, ld, diagonal, first }
         }),
         found: found.downcast_mut().expect("doubles"),

@@ -21,7 +21,7 @@ use pulp::Simd;
 
 use super::{Found, Stop, Strip, boost, plus_product};
 use crate::band_lu::end::reciprocal;
-use crate::band_lu::kernels::{LANES, reduce};
+use crate::band_lu::kernels::{LANES, by_squares, reduce, sum_of_moduli};
 use crate::error::Result;
 use crate::lines;
 use crate::memory::zeros;
@@ -214,7 +214,7 @@ impl<T: Scalar> Strip<'_, T> {
             for c in 0..LANES {
                 let x = group[c * height + v];
                 for i in 0..LANES {
-                    sums[c][i] += x[i].abs();
+                    sums[c][i] += by_squares(x[i]);
                     maxima[i] = maxima[i].max_of_moduli(x[i].abs1());
                 }
             }
@@ -223,8 +223,8 @@ impl<T: Scalar> Strip<'_, T> {
                 max_a[i] = max_a[i].max_of_moduli(maxima[i]);
             }
         }
-        for sums in sums {
-            found.norm = found.norm.max_nan(reduce(sums, |a, b| a + b));
+        for (sums, column) in sums.into_iter().zip(group.chunks_exact(height)) {
+            found.norm = found.norm.max_nan(sum_of_moduli(reduce(sums, |a, b| a + b), column.as_flattened()));
         }
         found.max_a = max_a;
         if !Scalar::is_finite(reduce(max_a, RealScalar::max_nan).to_f64()) {

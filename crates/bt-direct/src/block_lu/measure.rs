@@ -1,10 +1,12 @@
 //! Norms of a block-tridiagonal matrix, in one pass over what it stores.
 
-use bt_formats::{BlockTridiagonal, Couplings, DiagonalBlocks, Matrix, RealScalar, Scalar};
+use bt_formats::{BlockTridiagonal, Couplings, DiagonalBlocks, Matrix, RealScalar, Scalar, zero};
 
 use super::non_finite;
+use crate::band_lu::kernels::{LANES, reduce, sum_and_max};
 use crate::dense::Norms;
 use crate::error::Result;
+use crate::lines;
 
 /// ‖A‖₁ and the largest |re| + |im|; `sums` are to be the column sums of |A|.
 ///
@@ -18,11 +20,17 @@ pub(crate) fn measure<T: Scalar>(method: &'static str, a: &BlockTridiagonal<T>, 
         (DiagonalBlocks::Dense { starts, values }, Couplings::Dense { starts: coupling_starts, values: couplings }) => {
             let partition = a.partition();
             let mut add = |columns: &[T], rows: usize, sums: &mut [f64]| {
-                for (column, sum) in columns.chunks_exact(rows).zip(sums) {
-                    let (one, largest) = column_norms(column);
-                    *sum += one;
-                    max = max.max_nan(largest);
-                }
+                let mut maxima = [zero(); LANES];
+                let (sums, maxima) = (&mut *sums, &mut maxima);
+                lines::dispatch::<T, _>(bt_simd::Loops(
+                    #[inline(always)]
+                    || {
+                        for (column, sum) in columns.chunks_exact(rows).zip(&mut *sums) {
+                            *sum += sum_and_max(column, maxima).to_f64();
+                        }
+                    },
+                ));
+                max = max.max_nan(reduce(*maxima, RealScalar::max_nan).to_f64());
             };
             for j in 0..a.n_blocks() {
                 let own = partition.range(j);
@@ -43,26 +51,4 @@ pub(crate) fn measure<T: Scalar>(method: &'static str, a: &BlockTridiagonal<T>, 
     }
     let one = sums.iter().fold(0.0, |m: f64, &s| m.max_nan(s));
     if one.is_finite() && max.is_finite() { Ok(Norms { one, max }) } else { Err(non_finite(method, a)) }
-}
-
-/// Σ|v| in interleaved partial sums, and max(|re v| + |im v|), which a NaN may pass by: it shows in the sum.
-fn column_norms<T: Scalar>(column: &[T]) -> (f64, f64) {
-    const LANES: usize = 8;
-    let (chunks, rest) = column.as_chunks::<LANES>();
-    let (mut sums, mut largest) = ([T::Real::default(); LANES], [T::Real::default(); LANES]);
-    let mut note = |k: usize, v: T| {
-        sums[k] += v.abs();
-        let size = v.abs1();
-        largest[k] = if size > largest[k] { size } else { largest[k] };
-    };
-    for chunk in chunks {
-        for (k, &v) in chunk.iter().enumerate() {
-            note(k, v);
-        }
-    }
-    for (k, &v) in rest.iter().enumerate() {
-        note(k, v);
-    }
-    let sum = sums.iter().map(|s| s.to_f64()).sum();
-    (sum, largest.iter().map(|m| m.to_f64()).fold(0.0, f64::max))
 }

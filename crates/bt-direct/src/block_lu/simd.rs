@@ -4,6 +4,7 @@
 
 use bt_formats::{RealScalar, Scalar};
 use pulp::Simd;
+use pulp::bytemuck::cast;
 
 /// Places in a small array: at least a vector of any type and instruction set.
 pub(crate) const PADDED: usize = 16;
@@ -28,6 +29,8 @@ pub(crate) trait Lanes: Scalar<Real = Self> + RealScalar {
     const BEFORE: &'static Table<Self>;
     /// Numbers whose bits are 63 − i: they rank candidates, the first ones higher.
     const RANKS: &'static Ranks<Self>;
+    /// Each of them twice, for complex numbers in pairs of their parts.
+    const PAIR_RANKS: &'static Ranks<Self>;
     /// A vector of the instruction set.
     type V<S: Simd>: Copy;
     /// Numbers in a vector.
@@ -66,6 +69,8 @@ pub(crate) trait Lanes: Scalar<Real = Self> + RealScalar {
     fn larger<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
     /// `then` where a = b, elsewhere `otherwise`.
     fn where_equal<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, then: Self::V<S>, otherwise: Self::V<S>) -> Self::V<S>;
+    /// The numbers of each pair in turn: 1 0 3 2 …
+    fn swapped<S: Simd>(s: S, a: Self::V<S>) -> Self::V<S>;
     /// Largest number of a vector.
     fn largest<S: Simd>(s: S, a: Self::V<S>) -> Self;
     /// Sum of a vector.
@@ -74,7 +79,7 @@ pub(crate) trait Lanes: Scalar<Real = Self> + RealScalar {
 
 macro_rules! lanes {
     ($t:ident, $v:ident, $n:ident, $as_simd:ident, $as_mut_simd:ident, $load:ident, $store:ident, $splat:ident,
-     $fused:ident, $plus:ident, $sqrt:ident, $div:ident, $mul:ident, $add:ident, $and:ident, $or:ident, $max:ident, $equal:ident, $select:ident,
+     $fused:ident, $plus:ident, $sqrt:ident, $div:ident, $mul:ident, $add:ident, $and:ident, $or:ident, $max:ident, $equal:ident, $select:ident, $swap:ident,
      $reduce_max:ident, $reduce_sum:ident, $bits:ident) => {
         impl Lanes for $t {
             const FROM: &'static Table<$t> = &{
@@ -102,6 +107,15 @@ macro_rules! lanes {
                 let mut i = 0;
                 while i < 64 {
                     ranks[i] = $t::from_bits(63 - i as $bits);
+                    i += 1;
+                }
+                Ranks(ranks)
+            };
+            const PAIR_RANKS: &'static Ranks<$t> = &{
+                let mut ranks = [0.0; 64];
+                let mut i = 0;
+                while i < 64 {
+                    ranks[i] = $t::from_bits(63 - i as $bits / 2);
                     i += 1;
                 }
                 Ranks(ranks)
@@ -182,6 +196,11 @@ macro_rules! lanes {
                 s.$select(s.$equal(a, b), then, otherwise)
             }
             #[inline(always)]
+            fn swapped<S: Simd>(s: S, a: S::$v) -> S::$v {
+                // As complex numbers, whose parts change places.
+                cast(s.$swap(cast(a)))
+            }
+            #[inline(always)]
             fn largest<S: Simd>(s: S, a: S::$v) -> Self {
                 s.$reduce_max(a)
             }
@@ -213,6 +232,7 @@ lanes!(
     max_f32s,
     equal_f32s,
     select_f32s,
+    swap_re_im_c32s,
     reduce_max_f32s,
     reduce_sum_f32s,
     u32
@@ -237,6 +257,7 @@ lanes!(
     max_f64s,
     equal_f64s,
     select_f64s,
+    swap_re_im_c64s,
     reduce_max_f64s,
     reduce_sum_f64s,
     u64

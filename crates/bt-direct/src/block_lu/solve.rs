@@ -8,16 +8,16 @@
 use std::any::Any;
 use std::ops::Range;
 
-use bt_formats::{Op, RealScalar, RealsMut, Scalar, one, zero};
+use bt_formats::{NumbersMut, Op, Par, RealScalar, Scalar, one, zero};
 use faer::MatMut;
 
 use super::panel::TILE;
 use super::pass::{Block, Direction, Pass, join, pair};
-use super::simd::Lanes;
+
 use super::substitution::{self, Chain};
 use super::{BlockLu, Reciprocals, many, small};
 use crate::band_lu::kernels::{LANES, axpy_minus, dot_as};
-use crate::columns::{columns, reals_of};
+use crate::columns::{columns, numbers_of};
 use crate::lines;
 use crate::pivot::Pivot;
 
@@ -56,24 +56,50 @@ impl<T: Scalar> BlockLu<T> {
         }
     }
 
-    /// Real columns, blocks of equal size: the types are found out here. Returns whether x has been solved for.
+    /// Blocks of equal size. Returns whether x has been solved for.
     fn solve_equal<const G: usize>(&self, op: Op, x: &mut [&mut [T]; G]) -> bool {
         let this: &dyn Any = self;
-        if let Some(lu) = this.downcast_ref() {
-            return solve_real::<f64, G>(
-                lu,
-                op,
-                reals_of(x, |x| if let RealsMut::F64(x) = x { Some(x) } else { None }),
-            );
+        if let Some(lu) = this.downcast_ref::<BlockLu<f64>>() {
+            let x = numbers_of(x, |x| if let NumbersMut::F64(x) = x { Some(x) } else { None });
+            return lu.solve_together(op, x, substitution::run);
         }
-        if let Some(lu) = this.downcast_ref() {
-            return solve_real::<f32, G>(
-                lu,
-                op,
-                reals_of(x, |x| if let RealsMut::F32(x) = x { Some(x) } else { None }),
-            );
+        if let Some(lu) = this.downcast_ref::<BlockLu<f32>>() {
+            let x = numbers_of(x, |x| if let NumbersMut::F32(x) = x { Some(x) } else { None });
+            return lu.solve_together(op, x, substitution::run);
         }
-        false
+        if const { T::IS_REAL } || op != Op::Adjoint {
+            return self.solve_together(op, x.each_mut().map(|x| &mut **x), |_, _| false);
+        }
+        // Aᴴ⁻¹·x is the conjugate of Aᵀ⁻¹·x̄.
+        let conjugate = |x: &mut [&mut [T]; G]| x.iter_mut().flat_map(|x| x.iter_mut()).for_each(|v| *v = v.conj());
+        conjugate(x);
+        let done = self.solve_together(Op::Transpose, x.each_mut().map(|x| &mut **x), |_, _| false);
+        conjugate(x);
+        done
+    }
+
+    /// x ← op(A)⁻¹·x by `tiles`, where they are for blocks of this size, or [`small`] on both sides of the middle.
+    fn solve_together<const G: usize>(
+        &self,
+        op: Op,
+        x: [&mut [T]; G],
+        tiles: impl Fn(Par, &mut [[Chain<'_, T>; G]; 2]) -> bool,
+    ) -> bool {
+        let (k, largest) = self.order.sizes;
+        if k != largest || self.reciprocals == Reciprocals::Extreme {
+            return false;
+        }
+        let [mut top, mid, mut bottom] = self.sides(x);
+        let run = |chains: &mut [[Chain<'_, T>; G]; 2]| {
+            (op == Op::Identity && tiles(self.par(), chains)) || small::run(op, self.par(), chains)
+        };
+        if !run(&mut Chain::both(self, k, Direction::Inwards, &mut top, &mut bottom, &mid)) {
+            return false;
+        }
+        for g in 0..G {
+            Middle { lu: self, op, top: top[g], mid: mid[g], bottom: bottom[g] }.dispatch();
+        }
+        run(&mut Chain::both(self, k, Direction::Outwards, &mut top, &mut bottom, &mid))
     }
 
     fn solve_by_blocks<const G: usize>(&self, op: Op, x: [&mut [T]; G]) {
@@ -105,25 +131,6 @@ impl<T: Scalar> BlockLu<T> {
         }
         sides
     }
-}
-
-/// x ← op(A)⁻¹·x for G columns by [`substitution`] or [`small`] on both sides of the middle.
-fn solve_real<L: Lanes, const G: usize>(lu: &BlockLu<L>, op: Op, x: [&mut [L]; G]) -> bool {
-    let (k, largest) = lu.order.sizes;
-    if k != largest || lu.reciprocals == Reciprocals::Extreme {
-        return false;
-    }
-    let [mut top, mid, mut bottom] = lu.sides(x);
-    let run = |chains: &mut [[Chain<'_, L>; G]; 2]| {
-        (op == Op::Identity && substitution::run(lu.par(), chains)) || small::run(op, lu.par(), chains)
-    };
-    if !run(&mut Chain::both(lu, k, Direction::Inwards, &mut top, &mut bottom, &mid)) {
-        return false;
-    }
-    for g in 0..G {
-        Middle { lu, op, top: top[g], mid: mid[g], bottom: bottom[g] }.dispatch();
-    }
-    run(&mut Chain::both(lu, k, Direction::Outwards, &mut top, &mut bottom, &mid))
 }
 
 /// A pass over the rows of its side of each column; outwards, `mid` is the solution in the middle.

@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use bt_formats::Par;
+use bt_formats::{Par, Scalar};
 use pulp::Simd;
 
 use super::panel::{exchange, in_order};
@@ -22,15 +22,15 @@ use super::{BlockLu, Place};
 use crate::lines;
 
 /// x ← A⁻¹·x before or after the middle, in one of the two directions.
-pub(super) struct Chain<'a, L: Lanes> {
-    pub(super) lu: &'a BlockLu<L>,
+pub(super) struct Chain<'a, T: Scalar> {
+    pub(super) lu: &'a BlockLu<T>,
     pub(super) k: usize,
     pub(super) down: bool,
     pub(super) direction: Direction,
     /// The rows of this side.
-    pub(super) x: &'a mut [L],
+    pub(super) x: &'a mut [T],
     /// The solution in the middle, for the way outwards.
-    pub(super) middle: &'a [L],
+    pub(super) middle: &'a [T],
 }
 
 /// Runs the chains of both sides. Returns whether there are vectors for blocks of this size; otherwise nothing has been done.
@@ -92,15 +92,15 @@ fn all_steps<L: Lanes, S: Simd, const MOST: usize>(s: S, chains: &mut [Chain<'_,
     }
 }
 
-impl<'a, L: Lanes> Chain<'a, L> {
+impl<'a, T: Scalar> Chain<'a, T> {
     /// The rows of each column before the middle and those after it.
     pub(super) fn both<'x, const G: usize>(
-        lu: &'a BlockLu<L>,
+        lu: &'a BlockLu<T>,
         k: usize,
         direction: Direction,
-        top: &'a mut [&'x mut [L]; G],
-        bottom: &'a mut [&'x mut [L]; G],
-        middle: &'a [&mut [L]; G],
+        top: &'a mut [&'x mut [T]; G],
+        bottom: &'a mut [&'x mut [T]; G],
+        middle: &'a [&mut [T]; G],
     ) -> [[Self; G]; 2] {
         [(true, top), (false, bottom)].map(|(down, x)| {
             let mut columns = x.iter_mut().zip(middle);
@@ -110,7 +110,9 @@ impl<'a, L: Lanes> Chain<'a, L> {
             })
         })
     }
+}
 
+impl<L: Lanes> Chain<'_, L> {
     #[inline(always)]
     fn step<S: Simd, const MOST: usize>(&mut self, s: S, k: usize, step: usize) {
         let Self { lu, down, direction, .. } = *self;

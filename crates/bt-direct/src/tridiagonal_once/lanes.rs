@@ -6,9 +6,9 @@
 
 use std::marker::PhantomData;
 
-use bt_formats::{RealScalar, Scalar, ScalarKind, one, zero};
 #[cfg(target_arch = "x86_64")]
-use bt_formats::{Reals, RealsMut};
+use bt_formats::{Numbers, NumbersMut};
+use bt_formats::{RealScalar, Scalar, ScalarKind, one, zero};
 #[cfg(target_arch = "x86_64")]
 use bt_simd::Eight;
 #[cfg(target_arch = "x86_64")]
@@ -233,14 +233,14 @@ impl<T: Scalar, S: Simd> Isa<T> for Plain<S> {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn doubles<T: Scalar>(from: &[T; W]) -> &[f64; W] {
-    let Some(Reals::F64(from)) = T::reals(from) else { unreachable!("only f64 comes here") };
+    let Numbers::F64(from) = T::numbers(from) else { unreachable!("only f64 comes here") };
     from.first_chunk().expect("eight numbers")
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn doubles_mut<T: Scalar>(to: &mut [T; W]) -> &mut [f64; W] {
-    let Some(RealsMut::F64(to)) = T::reals_mut(to) else { unreachable!("only f64 comes here") };
+    let NumbersMut::F64(to) = T::numbers_mut(to) else { unreachable!("only f64 comes here") };
     to.first_chunk_mut().expect("eight numbers")
 }
 

@@ -13,7 +13,7 @@ use super::dominance::{DominanceKind, Sums};
 use super::symmetry::Symmetry;
 use crate::csr::Csr;
 use crate::operator::{LinearOperator, zero};
-use crate::scalar::{RealScalar, Scalar};
+use crate::scalar::{RealScalar, Scalar, modulus};
 
 /// What is known of the signs of the eigenvalues without a factorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,7 +93,7 @@ pub(super) fn hint<T: Scalar>(
         let (cols, vals) = a.row(i);
         for (&j, &v) in cols.iter().zip(vals).filter(|e| (*e.0 as usize) > i) {
             // |aᵢⱼ|² > aᵢᵢaⱼⱼ beyond rounding, without the products.
-            let modulus = v.re().to_f64().hypot(v.im().to_f64());
+            let modulus = modulus(v.re().to_f64(), v.im().to_f64());
             let bound = diagonal[i].abs().sqrt() * diagonal[j as usize].abs().sqrt();
             if modulus > bound * (1.0 + 8.0 * f64::EPSILON) {
                 return (

@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::csr::Csr;
 use crate::operator::{LinearOperator, zero};
-use crate::scalar::{RealScalar, Scalar};
+use crate::scalar::{RealScalar, Scalar, modulus};
 
 /// How |aᵢᵢ| compares with the sum of the other moduli.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,7 +82,7 @@ impl Sums {
         for i in 0..n {
             let (cols, vals) = a.row(i);
             for (&j, &v) in cols.iter().zip(vals).filter(|e| *e.1 != zero()) {
-                let (j, modulus) = (j as usize, v.re().to_f64().hypot(v.im().to_f64()));
+                let (j, modulus) = (j as usize, modulus(v.re().to_f64(), v.im().to_f64()));
                 if i == j {
                     s.diagonal[i] = modulus;
                 } else {

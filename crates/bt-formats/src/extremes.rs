@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::operator::{Matrix, Par};
 use crate::run::{Run, lanes, lanes_mut};
-use crate::scalar::{RealScalar, Scalar};
+use crate::scalar::{RealScalar, Scalar, size_and_modulus};
 
 /// Rows that are open at a time: what is known of them stays in a cache.
 const ROWS: usize = 512;
@@ -177,11 +177,10 @@ fn margin_of(beyond: &[f64]) -> f64 {
     beyond.iter().fold(f64::INFINITY, |least, &sum| if sum.is_nan() { f64::NEG_INFINITY } else { least.min(-sum) })
 }
 
-/// |re v| + |im v|, and |v|, which may leave the range where the other is near an end of it.
+/// |re v| + |im v|, and |v|.
 #[inline(always)]
 fn sizes_of<T: Scalar>(v: T) -> (f64, f64) {
-    let (re, im) = (v.re().to_f64(), v.im().to_f64());
-    if T::IS_REAL { (re.abs(), re.abs()) } else { (re.abs() + im.abs(), (re * re + im * im).sqrt()) }
+    size_and_modulus::<T>(v.re().to_f64(), v.im().to_f64())
 }
 
 /// What is known of the rows so far.

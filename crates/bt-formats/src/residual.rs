@@ -66,33 +66,6 @@ fn product(fused: bool, a: f64, x: f64) -> (f64, f64) {
     (p, a.mul_add(x, -p))
 }
 
-/// A sum and what rounding took from it.
-#[derive(Clone, Copy, Default)]
-struct Sum {
-    high: f64,
-    low: f64,
-    /// Σ|what was taken|: the sum of that rounds, too.
-    taken: f64,
-}
-
-/// |v|, in double precision.
-#[inline(always)]
-fn modulus<T: Scalar>(v: T) -> f64 {
-    let (re, im) = (v.re().to_f64(), v.im().to_f64());
-    if T::IS_REAL { re.abs() } else { scalar::modulus(re, im) }
-}
-
-/// |re| + |im| and the modulus of a number, of complex ones by squares that may leave the range: see [`squares_fit`].
-#[inline(always)]
-fn size_and_modulus<T: Scalar>(re: f64, im: f64) -> (f64, f64) {
-    if T::IS_REAL { (re.abs(), re.abs()) } else { (re.abs() + im.abs(), (re * re + im * im).sqrt()) }
-}
-
-/// Whether the squares of numbers of this size and more have all their digits; of numbers too large for that no sums are left.
-fn squares_fit<T: Scalar>(smallest: f64) -> bool {
-    T::KIND != ScalarKind::C64 || smallest >= 2f64.powi(-480)
-}
-
 /// `high` + `low` ← `high` + `low` − v·x, and the moduli of what rounding took.
 #[inline(always)]
 fn subtract_part(fused: bool, v: f64, x: f64, high: &mut f64, low: &mut f64, taken: &mut f64) {
@@ -101,6 +74,15 @@ fn subtract_part(fused: bool, v: f64, x: f64, high: &mut f64, low: &mut f64, tak
     *high = s;
     *low += e + t;
     *taken += e.abs() + t.abs();
+}
+
+/// A sum and what rounding took from it.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    high: f64,
+    low: f64,
+    /// Σ|what was taken|: the sum of that rounds, too.
+    taken: f64,
 }
 
 impl Sum {
@@ -114,21 +96,15 @@ impl Sum {
         self.taken += e.abs() + t.abs();
     }
 
+    /// The same, where a fused multiply-add gives e at once.
+    #[inline(always)]
+    fn add_fused(&mut self, a: f64, x: f64) {
+        subtract_part(true, -a, x, &mut self.high, &mut self.low, &mut self.taken);
+    }
+
     #[inline(always)]
     fn value(self) -> f64 {
         self.high + self.low
-    }
-}
-
-/// The same product and sum with a fused multiply-add, which gives e at once.
-impl Sum {
-    #[inline(always)]
-    fn add_fused(&mut self, a: f64, x: f64) {
-        let (p, e) = product(true, a, x);
-        let (s, t) = sum(self.high, p);
-        self.high = s;
-        self.low += e + t;
-        self.taken += e.abs() + t.abs();
     }
 }
 
@@ -312,6 +288,11 @@ fn range<T: Scalar>(x: &[T]) -> (f64, f64) {
     x.iter().map(|&v| modulus(v)).fold((f64::INFINITY, 0.0), |(least, most), m| {
         (if m < least && m > 0.0 { m } else { least }, if m > most { m } else { most })
     })
+}
+
+/// Whether the squares of numbers of this size and more have all their digits; of too large ones no sums are left.
+fn squares_fit<T: Scalar>(smallest: f64) -> bool {
+    T::KIND != ScalarKind::C64 || smallest >= 2f64.powi(-480)
 }
 
 /// The denominator of a row below which products may have underflown, for the smallest nonzero numbers of A and x.
@@ -524,6 +505,13 @@ impl Residual {
             None => [row.modulus, row.denominator, row.sum].map(Scaled::new),
         })
     }
+}
+
+/// |v|, in double precision.
+#[inline(always)]
+fn modulus<T: Scalar>(v: T) -> f64 {
+    let (re, im) = (v.re().to_f64(), v.im().to_f64());
+    if T::IS_REAL { re.abs() } else { scalar::modulus(re, im) }
 }
 
 #[inline(always)]

@@ -193,6 +193,13 @@ pub(crate) fn modulus(re: f64, im: f64) -> f64 {
     if (1e-290..f64::INFINITY).contains(&squares) { squares.sqrt() } else { re.hypot(im) }
 }
 
+/// |re| + |im|, and √(re² + im²), whose squares may leave the range where the other is near an end of it; without a choice, so that
+/// vectors take it.
+#[inline(always)]
+pub(crate) fn size_and_modulus<T: Scalar>(re: f64, im: f64) -> (f64, f64) {
+    if T::IS_REAL { (re.abs(), re.abs()) } else { (re.abs() + im.abs(), (re * re + im * im).sqrt()) }
+}
+
 macro_rules! real_scalar {
     ($t:ident, $c:ident, $kr:ident, $kc:ident) => {
         impl Scalar for $t {

@@ -90,10 +90,13 @@ pub(crate) fn by_squares<T: Scalar>(v: T) -> T::Real {
 /// Σ|vᵢ|, given the sum of moduli [`by_squares`]: that, unless squares have overflowed or lost digits that it has.
 #[inline(always)]
 pub(crate) fn sum_of_moduli<T: Scalar>(sum: T::Real, x: &[T]) -> T::Real {
-    if T::IS_REAL || (sum * T::Real::EPSILON >= T::Real::MIN_POSITIVE.sqrt() && Scalar::is_finite(sum.to_f64())) {
-        return sum;
-    }
-    sum_with_care(x)
+    if squares_fit::<T>(sum) { sum } else { sum_with_care(x) }
+}
+
+/// Whether a sum of moduli [`by_squares`] has lost nothing; it may have where it is zero.
+#[inline(always)]
+pub(crate) fn squares_fit<T: Scalar>(sum: T::Real) -> bool {
+    T::IS_REAL || (sum * T::Real::EPSILON >= T::Real::MIN_POSITIVE.sqrt() && Scalar::is_finite(sum.to_f64()))
 }
 
 #[cold]

@@ -3,6 +3,7 @@
 use bt_formats::{RealScalar, Scalar, ScalarKind};
 use pulp::Simd;
 
+use super::few_rows;
 use super::job::{Chain, Dense, Done, Engine, Front, Job, Packed, Record};
 use super::packed;
 use super::panel::{Plain, TILE, exchange, in_order, usable};
@@ -30,7 +31,22 @@ pub(super) trait InRegisters: Lanes + Wide {
     }
 }
 
-impl InRegisters for f32 {}
+impl InRegisters for f32 {
+    fn in_registers(job: &mut Job<'_, f32>) -> Option<Record> {
+        of_few_rows(job)
+    }
+    fn chains_at_once(k: usize) -> usize {
+        usize::from(few_rows::ROWS.contains(&k))
+    }
+    fn chains(chains: &mut [Chain<'_, f32>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
+        few_rows::eliminate_chains(chains, go_on)
+    }
+}
+
+/// A block for which there is a kernel of its size.
+fn of_few_rows<T: Scalar>(job: &mut Job<'_, T>) -> Option<Record> {
+    job.as_chain::<4, 32>(|chains| few_rows::eliminate_chains(chains, &mut |_| true))
+}
 
 #[cfg(not(target_arch = "x86_64"))]
 impl InRegisters for f64 {}
@@ -101,7 +117,16 @@ pub(super) struct Complexes;
 
 impl<T: Wide> Engine<T> for Complexes {
     fn whole(job: &mut Job<'_, T>) -> Option<(Record, Packed)> {
-        Some((packed::eliminate(job)?, Packed::Yes))
+        match of_few_rows(job) {
+            Some(record) => Some((record, Packed::No)),
+            None => Some((packed::eliminate(job)?, Packed::Yes)),
+        }
+    }
+    fn chains_at_once(k: usize) -> usize {
+        usize::from(few_rows::ROWS.contains(&k))
+    }
+    fn chains(chains: &mut [Chain<'_, T>], go_on: &mut dyn FnMut(usize) -> bool) -> usize {
+        few_rows::eliminate_chains(chains, go_on)
     }
     fn load(front: &mut Front<'_, T>, from: &Dense<'_, T>, incoming: &[&[f64]], outgoing: &mut [f64]) -> (f64, f64) {
         Plain::load(front, from, incoming, outgoing)

@@ -89,6 +89,47 @@ pub(super) struct Job<'j, T: Scalar> {
     pub(super) space: &'j mut [T::Real],
 }
 
+impl<T: Scalar> Job<'_, T> {
+    /// The block as a chain of its own, for kernels of blocks of at most `MOST` rows; none when `eliminate` does nothing.
+    #[inline(always)]
+    pub(super) fn as_chain<const MOST: usize, const COUPLINGS: usize>(
+        &mut self,
+        eliminate: impl FnOnce(&mut [Chain<'_, T>]) -> usize,
+    ) -> Option<Record> {
+        const { assert!(COUPLINGS == 2 * MOST * MOST) };
+        let k = self.front.k;
+        let Self { front, from, previous, incoming, outgoing, .. } = self;
+        if k > MOST || front.next != k || previous.is_some_and(|p| p.last != k) {
+            return None;
+        }
+        let mut couplings = [T::default(); COUPLINGS];
+        let (beside, below) = couplings[..2 * k * k].split_at_mut(k * k);
+        beside.copy_from_slice(&from.beside[..k * k]);
+        below.copy_from_slice(&from.below[..k * k]);
+        let mut sums = [0.0; MOST];
+        sums[..k].copy_from_slice(&incoming[..k]);
+        let mut records = [Record::EMPTY];
+        let chain = Chain {
+            k,
+            down: true,
+            blocks: 1,
+            own: from.own,
+            couplings: &couplings[..2 * k * k],
+            panels: front.panel,
+            g: front.g,
+            pivots: front.pivots,
+            records: &mut records,
+            previous: *previous,
+            incoming: &mut sums,
+        };
+        if eliminate(&mut [chain]) == 0 {
+            return None;
+        }
+        outgoing[..k].copy_from_slice(&sums[..k]);
+        Some(records[0])
+    }
+}
+
 /// Dense blocks of one size on one side of the middle, still to be eliminated, and the places of their factors.
 pub(super) struct Chain<'c, T> {
     pub(super) k: usize,
@@ -111,7 +152,7 @@ pub(super) struct Chain<'c, T> {
     pub(super) incoming: &'c mut [f64],
 }
 
-impl<T> Chain<'_, T> {
+impl<T: Copy> Chain<'_, T> {
     /// Number of the block eliminated in a step.
     #[inline(always)]
     fn at(&self, step: usize) -> usize {
@@ -124,6 +165,18 @@ impl<T> Chain<'_, T> {
         let own = &self.own[at * square..(at + 1) * square];
         let (one, two) = self.couplings[2 * at * square..2 * (at + 1) * square].split_at(square);
         if self.down { Dense { own, beside: one, below: two } } else { Dense { own, below: one, beside: two } }
+    }
+
+    /// Panel and G of the block before a step, if there is one.
+    #[inline(always)]
+    pub(super) fn last(&self, step: usize) -> Option<(&[T], &[T])> {
+        let square = self.k * self.k;
+        match step.checked_sub(1) {
+            Some(last) => {
+                Some((&self.panels[2 * last * square..2 * step * square], &self.g[last * square..step * square]))
+            }
+            None => self.previous.map(|done| (done.panel, done.g)),
+        }
     }
 
     /// Panel, G, pivots and record.

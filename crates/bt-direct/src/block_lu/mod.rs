@@ -34,6 +34,7 @@
 //! | `factor.rs`, `job.rs` | elimination along the two chains, and which of the following a block takes; what these share |
 //! | `panel.rs`, `engine.rs`, `simd.rs` | a block of any size: own loops, plain or in explicit vectors, and faer's kernels |
 //! | `registers.rs` | blocks of up to eight rows of doubles in eight lanes |
+//! | `few_rows.rs` | blocks of two to four rows of other numbers |
 //! | `tiles.rs` | blocks of a multiple of a vector's length |
 //! | `packed.rs`, `wide.rs` | blocks of other sizes, real or complex, in work space of whole vectors |
 //! | `pass.rs`, `solve.rs` | a substitution on one side of the middle; solves with one right-hand side or two, and groups of them |
@@ -42,6 +43,7 @@
 
 mod engine;
 mod factor;
+mod few_rows;
 mod job;
 mod many;
 pub(crate) mod measure;

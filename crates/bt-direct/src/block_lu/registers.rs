@@ -15,7 +15,7 @@
 use bt_simd::{Eight, LANES};
 use pulp::bytemuck::cast;
 
-use super::job::{Chain, Done, Job, Record};
+use super::job::{Chain, Job, Record};
 
 /// Steps between two questions whether to go on.
 const CHECKED: usize = 32;
@@ -25,36 +25,10 @@ const AHEAD: usize = 4;
 
 /// Eliminates a block of two to eight rows, as a chain of its own. None for other sizes, without AVX2, and when something is out of the ordinary.
 pub(super) fn eliminate(job: &mut Job<'_, f64>) -> Option<Record> {
-    let k = job.front.k;
-    let Job { front, from, previous, incoming, outgoing, .. } = job;
-    if !(2..=LANES).contains(&k) || front.next != k || previous.is_some_and(|p| p.last != k) {
+    if job.front.k < 2 {
         return None;
     }
-    let mut couplings = [0.0; 2 * LANES * LANES];
-    let (beside, below) = couplings[..2 * k * k].split_at_mut(k * k);
-    beside.copy_from_slice(&from.beside[..k * k]);
-    below.copy_from_slice(&from.below[..k * k]);
-    let mut sums = [0.0; LANES];
-    sums[..k].copy_from_slice(&incoming[..k]);
-    let mut records = [Record::EMPTY];
-    let chain = Chain {
-        k,
-        down: true,
-        blocks: 1,
-        own: from.own,
-        couplings: &couplings[..2 * k * k],
-        panels: front.panel,
-        g: front.g,
-        pivots: front.pivots,
-        records: &mut records,
-        previous: *previous,
-        incoming: &mut sums,
-    };
-    if eliminate_chains(&mut [chain], &mut |_| true) == 0 {
-        return None;
-    }
-    outgoing[..k].copy_from_slice(&sums[..k]);
-    Some(records[0])
+    job.as_chain::<LANES, { 2 * LANES * LANES }>(|chains| eliminate_chains(chains, &mut |_| true))
 }
 
 /// See [`Engine::chains_at_once`](super::job::Engine::chains_at_once).
@@ -394,8 +368,8 @@ impl<E: Eight, const K: usize> Columns<E, K> {
 static NOTHING: [f64; 2 * LANES * LANES] = [0.0; 2 * LANES * LANES];
 
 /// The panel and G of a block that has been eliminated.
-fn stored<const K: usize>(done: Option<Done<'_, f64>>) -> (&[f64], &[f64]) {
-    let (panel, g) = done.map_or((&NOTHING[..], &NOTHING[..]), |done| (done.panel, done.g));
+fn stored<'a, const K: usize>(last: Option<(&'a [f64], &'a [f64])>) -> (&'a [f64], &'a [f64]) {
+    let (panel, g) = last.unwrap_or((&NOTHING, &NOTHING));
     (&panel[..2 * K * K], &g[..K * K])
 }
 
@@ -415,7 +389,7 @@ impl<E: Eight, const K: usize> pulp::NullaryFnOnce for SideBySide<'_, '_, E, K> 
         let Self { simd, chains, go_on } = self;
         let (width, other) = (chains.len(), chains.len() - 1);
         let steps = chains[0].blocks.min(chains[other].blocks);
-        let [(panel, g), (other_panel, other_g)] = [chains[0].last::<K>(0), chains[other].last::<K>(0)];
+        let [(panel, g), (other_panel, other_g)] = [stored::<K>(chains[0].last(0)), stored::<K>(chains[other].last(0))];
         let mut last = Columns::<E, K>::stored(simd, [panel, other_panel], [g, other_g]);
         let mut incoming = column::<E, K>(simd, [&*chains[0].incoming, &*chains[other].incoming], 0);
         let mut step = 0;
@@ -463,7 +437,7 @@ impl<E: Eight, const K: usize> pulp::NullaryFnOnce for InTurn<'_, '_, E, K> {
             for at in 0..width {
                 let chain = &mut chains[at];
                 chain.fetch(step + 1);
-                let (block, (panel, g)) = (chain.block(step), chain.last::<K>(step));
+                let (block, (panel, g)) = (chain.block(step), stored::<K>(chain.last(step)));
                 let mut columns = Columns::<E, K>::load(simd, [block.own; 2], [block.below; 2], [block.beside; 2]);
                 let last = Columns::stored(simd, [panel; 2], [g; 2]);
                 let incoming = column::<E, K>(simd, [&*chain.incoming; 2], 0);
@@ -481,16 +455,5 @@ impl<E: Eight, const K: usize> pulp::NullaryFnOnce for InTurn<'_, '_, E, K> {
             step += 1;
         }
         step
-    }
-}
-
-impl Chain<'_, f64> {
-    /// Panel and G of the block before a step.
-    #[inline(always)]
-    fn last<const K: usize>(&self, step: usize) -> (&[f64], &[f64]) {
-        match step.checked_sub(1) {
-            Some(last) => (&self.panels[last * 2 * K * K..step * 2 * K * K], &self.g[last * K * K..step * K * K]),
-            None => stored::<K>(self.previous),
-        }
     }
 }

@@ -3,8 +3,10 @@
 use std::ops::ControlFlow;
 
 use bt_direct::refine::unit_roundoff;
-use bt_direct::{BandLu, DiagonalPivoting, FactorError, Factorization, Place, Spike, TridiagonalLu};
-use bt_formats::{Band, Op, Progress, Scalar, Tridiagonal, c32, c64, certify};
+use bt_direct::{
+    BandLu, BandLuNoPivot, BlockLu, DiagonalPivoting, FactorError, Factorization, Place, Spike, TridiagonalLu,
+};
+use bt_formats::{Band, BlockTridiagonal, Csr, Op, Partition, Progress, Scalar, Tridiagonal, c32, c64, certify};
 use faer::Mat;
 use proptest::prelude::*;
 
@@ -272,4 +274,29 @@ fn many_right_hand_sides_side_by_side() {
     many_right_hand_sides::<f32>(1100, 5, 6);
     many_right_hand_sides::<c64>(1100, 5, 6);
     many_right_hand_sides::<c32>(700, 6, 5);
+}
+
+/// Columns of 3 + 4i and halves: their squares vanish, or overflow, at the ends of the range.
+#[test]
+fn norms_of_complex_columns_of_any_size() {
+    let n = 24;
+    for scale in [1e-290, 1e-160, 1.0, 1e160, 1e290] {
+        let full = Mat::from_fn(n, n, |i, j| match i.abs_diff(j) {
+            0 => c64::new(3.0, 4.0) * scale,
+            1 | 2 => c64::new(0.4, -0.3) * scale,
+            _ => c64::new(0.0, 0.0),
+        });
+        let rows = Csr::from_dense(full.as_ref()).unwrap();
+        let band = Band::from_csr(&rows).unwrap();
+        let partition = Partition::uniform(n, 4).unwrap();
+        let blocks = BlockTridiagonal::from_csr(&rows, partition.clone(), BlockLu::<c64>::layout(&partition)).unwrap();
+        let norms = [
+            BandLu::new(&band).unwrap().stats().norm_one,
+            BandLuNoPivot::new(&band).unwrap().stats().norm_one,
+            BlockLu::new(&blocks).unwrap().stats().norm_one,
+        ];
+        for norm in norms {
+            assert!((norm / (7.0 * scale) - 1.0).abs() < 1e-14, "{scale}: {norms:?}");
+        }
+    }
 }

@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{RANGE, Totals, finite_range, least_denominator, modulus, size_and_modulus, squares_fit, subtract_part};
+use super::{RANGE, Totals, finite_range, least_denominator, modulus, squares_fit, subtract_part};
 use crate::operator::{Matrix, Par};
 use crate::run::{AHEAD, Run, fetch, lanes, lanes_mut};
-use crate::scalar::{self, RealScalar, Scalar};
+use crate::scalar::{self, RealScalar, Scalar, size_and_modulus};
 
 /// Rows whose sums are open at a time.
 const ROWS: usize = 512;

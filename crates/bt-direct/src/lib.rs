@@ -46,6 +46,8 @@
 //!
 //! Feature `compiled`: the methods are compiled with this crate, once for the four scalars, and programs link with them. Without it optimized
 //! builds compile what a program uses, with that program; with it this crate takes minutes.
+// Before it inlines, the compiler follows calls in search of circles, by as many instances of a generic function as half of this (ADR 5).
+#![recursion_limit = "32"]
 #![cfg_attr(not(target_arch = "x86_64"), allow(unused, reason = "vectors of a certain length are of x86-64 only"))]
 
 pub mod band_cholesky;

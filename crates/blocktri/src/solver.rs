@@ -1,20 +1,19 @@
 //! A factored system: what [`Solver`] does with its factors.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bt_direct::refine::unit_roundoff;
 use bt_direct::{
-    BlockLu, FactorError, FactorStats, Factorization, Given, Inertia, LogDet, Refined, Refinement, SelectedInverse,
-    error_bounds, refine_with_residual,
+    BlockLu, FactorError, Factorization, Given, Inertia, LogDet, Refinement, RefinementVectors, SelectedInverse,
+    error_bounds,
 };
 use bt_formats::detect::natural_partition;
-use bt_formats::rounded::scale_by_power;
 use bt_formats::{
-    BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, Monitor, Note, Op, Outcome, PhaseTimes, RealScalar,
-    Scalar, SolveReport, certify, max_abs, zero,
+    BlockTridiagonal, Bytes, Certificate, Csr, Error as InputError, Monitor, Note, Op, Outcome, PhaseTimes, Scalar,
+    SolveReport, max_abs,
 };
-use faer::{Mat, MatMut, MatRef};
+use faer::{MatMut, MatRef};
 
 use crate::candidate::{Candidate, choice};
 use crate::check::{check_matrix, check_rhs, column};
@@ -31,14 +30,13 @@ use crate::plan::{Depth, Plan, plan_of_format};
 use crate::preconditioners::Precond;
 use crate::prepare::{order_asked, planned, prepared, transform};
 use crate::regular::{is_singular_after_rounding, no_pivot};
-use crate::reordered::{Factors, Ordered};
-use crate::rows::refine_worst;
+use crate::reordered::Ordered;
 use crate::solution::Solution;
 use crate::stronger::DOUBLED_ROWS;
-use crate::verdict::{at_rounding_level, doubtful, judge, rows_are_solved, too_large, working_precision};
-use crate::zeros::{set_unreached, set_unresolved};
+use crate::verdict::{doubtful, judge, rows_are_solved, too_large, working_precision};
 
 mod refactor;
+mod refined;
 
 /// A factored system: factor once, solve as often as wanted, every answer refined and certified.
 ///
@@ -65,6 +63,8 @@ pub struct Solver<T: Scalar> {
     doubt: OnceLock<bool>,
     /// See [`Solver::is_regular`].
     regular: OnceLock<bool>,
+    /// Of the last solve, for the next.
+    vectors: Mutex<RefinementVectors<T>>,
 }
 
 /// A matrix whose methods have been weighed.
@@ -221,6 +221,7 @@ impl<T: Scalar> Solver<T> {
             times,
             doubt: OnceLock::new(),
             regular: OnceLock::new(),
+            vectors: Mutex::default(),
         }
     }
 
@@ -240,7 +241,8 @@ impl<T: Scalar> Solver<T> {
         self.solve_op(Op::Transpose, b)
     }
 
-    /// Solves A·X = B into `x`, n × nrhs, and reports.
+    /// Solves A·X = B into `x`, n × nrhs, and reports. Where columns are contiguous, memory is taken for the report alone once a
+    /// solve of this shape has been.
     ///
     /// # Errors
     /// As [`Solver::solve`], and when `x` has another shape than `b`; `x` is untouched then.
@@ -250,7 +252,13 @@ impl<T: Scalar> Solver<T> {
                 return Err(InputError::DimensionMismatch { what, expected, found }.into());
             }
         }
-        let solution = self.solve(b)?;
+        let b = check_rhs(self.a.n(), b)?;
+        if x.as_ref().try_as_col_major().is_some() {
+            let start = Instant::now();
+            x.copy_from(b.as_ref());
+            return Ok(self.solve_in_place(Op::Identity, b.as_ref(), x, start).report);
+        }
+        let solution = self.solve_checked(Op::Identity, b.as_ref());
         x.copy_from(solution.x);
         Ok(solution.report)
     }
@@ -266,73 +274,9 @@ impl<T: Scalar> Solver<T> {
     /// The same for a right-hand side that has been checked.
     pub(crate) fn solve_checked(&self, op: Op, b: MatRef<'_, T>) -> Solution<T> {
         let start = Instant::now();
-        let Factored { method, reorder, blocks, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
-        let refinement = match (*precision, self.factoring.refinement) {
-            (Precision::Single, Refinement::Auto) => Refinement::Stagnation,
-            (_, asked) => asked,
-        };
-        let (x, refined, r) = self.refined(op, b, refinement);
-        let solve_time = start.elapsed();
-        let certificate = refined.certificate;
-        let n = b.nrows();
-        let in_doubt = self.options.condition == Condition::Always || self.is_in_doubt(op, &r, &x);
-        let rcond = if in_doubt { self.factored.rcond(self.a.rows()) } else { None };
-        let mut outcome = judge((self.a.as_matrix(), op), x.as_ref(), b, &certificate, || self.is_regular());
-
-        let mut notes = self.notes.clone();
-        let is_replaced = |note: &&Note| matches!(note, Note::PivotedInstead { .. });
-        notes.extend(made.iter().filter(|note| !is_replaced(note)).cloned());
-        let mut warnings: Vec<Note> = made.iter().filter(is_replaced).cloned().collect();
-        if let Method::Direct(asked, _) = &self.options.method
-            && !asked.is_like(method)
-        {
-            warnings.push(Note::MethodReplaced { asked: asked.name(), by: method.name() });
-        }
-        if *precision == Precision::Single {
-            notes.push(Note::SingleFactors);
-        }
-        let steps = refined.steps;
-        notes.push(Note::Refined { steps });
-        let stats = factors.stats();
-        if stats.growth > 1e6 {
-            notes.push(Note::Growth { growth: stats.growth });
-        }
-        match rcond {
-            None if in_doubt => {
-                outcome = Outcome::Inaccurate;
-                notes.push(Note::ConditionBeyondFactors);
-            }
-            // What is small may be the factors' errors.
-            Some(rcond) if rcond < doubtful::<T>(n) && outcome == Outcome::Inaccurate && self.factored.have_grown() => {
-                notes.push(Note::ConditionBeyondFactors);
-            }
-            Some(rcond) if rcond < doubtful::<T>(n) && is_finite(&x) => {
-                self.tell_condition(op, rcond, b, x.as_ref(), &certificate, &mut notes, &mut warnings);
-            }
-            _ => {}
-        }
-        if !is_finite(&x) {
-            notes.push(Note::Overflow);
-        } else if outcome == Outcome::Inaccurate && (rcond.is_some() || !in_doubt) {
-            notes.push(Note::NotAtRoundingLevel { reached: too_large::<T>(&certificate) });
-        }
-        notes.extend(warnings.iter().cloned());
-        let report = SolveReport {
-            method: method.name(),
-            outcome,
-            iterations: steps,
-            recurrence_residual: None,
-            certificate,
-            operator_applications: refined.operator_applications,
-            preconditioner_applications: refined.solves + b.ncols(),
-            times: PhaseTimes { solve: solve_time, ..self.times },
-            bytes: Bytes {
-                matrix: *matrix_bytes,
-                factors: stats.bytes,
-                workspace: 2 * size_of::<T>() * b.nrows() * b.ncols(),
-            },
-            notes,
-        };
+        let mut x = b.to_owned();
+        let Told { report, rcond, warnings } = self.solve_in_place(op, b, x.as_mut(), start);
+        let Factored { method, reorder, blocks, precision, .. } = &self.factored;
         Solution {
             x,
             report,
@@ -351,131 +295,90 @@ impl<T: Scalar> Solver<T> {
         }
     }
 
-    /// X from the factors, refined, with more steps than usual where the answer is not good and still gains. Right-hand sides
-    /// near the ends of the range are brought to its middle and back.
-    fn refined(&self, op: Op, b: MatRef<'_, T>, refinement: Refinement) -> (Mat<T>, Refined, Mat<T>) {
-        let as_given = || {
-            let mut x = b.to_owned();
-            self.factored.factors.solve_op_in_place(op, x.as_mut());
-            let (refined, r) = self.refine(op, b, &mut x, refinement);
-            (x, refined, r)
+    /// op(A)·X = B for an X that comes as B, by columns; the solve began at `start`.
+    fn solve_in_place(&self, op: Op, b: MatRef<'_, T>, mut x: MatMut<'_, T>, start: Instant) -> Told {
+        let Factored { method, factors, matrix_bytes, precision, notes: made, .. } = &self.factored;
+        let refinement = match (*precision, self.factoring.refinement) {
+            (Precision::Single, Refinement::Auto) => Refinement::Stagnation,
+            (_, asked) => asked,
         };
-        let exponents: Vec<i32> = (0..b.ncols()).map(|j| middle_exponent::<T>(column(b, j))).collect();
-        if exponents.iter().all(|&e| e == 0) {
-            return as_given();
+        // Another thread that solves meanwhile takes vectors of its own.
+        let mut vectors = std::mem::take(&mut *self.kept_vectors());
+        let refined = self.refined(op, b, x.as_mut(), refinement, &mut vectors);
+        let x = x.as_ref();
+        let solve_time = start.elapsed();
+        let certificate = refined.certificate;
+        let n = b.nrows();
+        let in_doubt = self.options.condition == Condition::Always || self.is_in_doubt(op, vectors.residual(), x);
+        let mut rcond = if in_doubt { self.factored.rcond(self.a.rows()) } else { None };
+        let mut outcome = judge((self.a.as_matrix(), op), x, b, &certificate, || self.is_regular());
+        let workspace = size_of::<T>() * n * b.ncols() + vectors.bytes();
+        if vectors.bytes() <= factors.stats().bytes.max(KEPT_BYTES) {
+            *self.kept_vectors() = vectors;
         }
-        let times_powers = |m: &mut Mat<T>, sign: i32| {
-            for (j, e) in exponents.iter().enumerate() {
-                scale_by_power(sign * e, m.col_as_slice_mut(j));
-            }
-        };
-        let mut scaled = b.to_owned();
-        times_powers(&mut scaled, -1);
-        let mut x = scaled.clone();
-        self.factored.factors.solve_op_in_place(op, x.as_mut());
-        let (refined, mut r) = self.refine(op, scaled.as_ref(), &mut x, refinement);
-        times_powers(&mut r, 1);
-        times_powers(&mut x, 1);
-        let certificate = certify(self.a.as_matrix(), op, x.as_ref(), b);
-        let is_good = |x: &Mat<T>, c: &Certificate| {
-            is_finite(x) && judge((self.a.as_matrix(), op), x.as_ref(), b, c, || true) == Outcome::Converged
-        };
-        if !is_good(&x, &certificate) {
-            // Unknowns that are small beside the others may have left the range with the scaling.
-            let (other, found, r) = as_given();
-            if is_good(&other, &found.certificate) {
-                return (other, found, r);
-            }
-        }
-        (x, Refined { certificate, ..refined }, r)
-    }
 
-    /// Refines, and returns the last residual.
-    fn refine(&self, op: Op, b: MatRef<'_, T>, x: &mut Mat<T>, refinement: Refinement) -> (Refined, Mat<T>) {
-        let refine = |x: &mut Mat<T>, refinement| {
-            refine_with_residual(self.a.as_matrix(), &*self.factored.factors, op, b, x, refinement)
-        };
-        if !is_finite(x) {
-            // Numbers of x that overflow may matter little: without them the others may solve the system.
-            let mut without = x.clone();
-            finite_only(without.as_mut());
-            let factors: &dyn Factorization<T> = &FiniteOnly(&*self.factored.factors);
-            let refined =
-                refine_with_residual(self.a.as_matrix(), factors, op, b, &mut without, Refinement::Stagnation);
-            if is_finite(&without) && at_rounding_level::<T>(&refined.0.certificate) {
-                *x = without;
-                return refined;
-            }
-        }
-        let (first, r) = refine(x, refinement);
-        let good = judge((self.a.as_matrix(), op), x.as_ref(), b, &first.certificate, || true) == Outcome::Converged;
-        if good || refinement != Refinement::Auto {
-            return (first, r);
-        }
-        let is_good = |x: &Mat<T>, refined: &Refined| {
-            judge((self.a.as_matrix(), op), x.as_ref(), b, &refined.certificate, || true) == Outcome::Converged
-        };
-        let (mut more, mut r) = refine(x, Refinement::Stagnation);
-        if !is_good(x, &more) && op == Op::Identity && set_unreached(self.a.rows(), b, x) {
-            (more, r) = refine(x, Refinement::Steps(0));
-        }
-        if !is_good(x, &more)
-            && op == Op::Identity
-            && let Some(mut other) = self.refined_in_units(b)
+        let mut notes = self.notes.clone();
+        let is_replaced = |note: &&Note| matches!(note, Note::PivotedInstead { .. });
+        notes.extend(made.iter().filter(|note| !is_replaced(note)).cloned());
+        let mut warnings: Vec<Note> = made.iter().filter(is_replaced).cloned().collect();
+        if let Method::Direct(asked, _) = &self.options.method
+            && !asked.is_like(method)
         {
-            let (judged, left) = refine(&mut other, Refinement::Steps(0));
-            if is_good(&other, &judged) {
-                (*x, more, r) = (other, judged, left);
-            }
+            warnings.push(Note::MethodReplaced { asked: asked.name(), by: method.name() });
         }
-        if !is_good(x, &more) {
-            let mut zeroed = x.clone();
-            if set_unresolved(self.a.rows(), &*self.factored.factors, op, b, &mut zeroed) {
-                let (other, left) = refine(&mut zeroed, Refinement::Auto);
-                if is_good(&zeroed, &other) {
-                    (*x, more, r) = (zeroed, other, left);
-                }
-            }
+        if *precision == Precision::Single {
+            notes.push(Note::SingleFactors);
         }
-        for _ in 0..ROW_STEPS {
-            let mut other = x.clone();
-            if is_good(x, &more) || !refine_worst(self.a.rows(), &*self.factored.factors, op, b, &mut other) {
-                break;
-            }
-            let (judged, left) = refine(&mut other, Refinement::Steps(0));
-            if !(judged.certificate.componentwise_backward_error < more.certificate.componentwise_backward_error) {
-                break;
-            }
-            (*x, more, r) = (other, judged, left);
+        let steps = refined.steps;
+        notes.push(Note::Refined { steps });
+        let stats = factors.stats();
+        if stats.growth > 1e6 || self.factored.have_grown() {
+            notes.push(Note::Growth { growth: stats.growth });
         }
-        let refined = Refined {
-            steps: first.steps + more.steps,
-            operator_applications: first.operator_applications + more.operator_applications,
-            solves: first.solves + more.solves,
-            ..more
+        match rcond {
+            None if in_doubt => {
+                outcome = Outcome::Inaccurate;
+                notes.push(Note::ConditionBeyondFactors);
+            }
+            // What is small may be the errors of factors that have grown: whether A is singular, others have to say.
+            Some(found) if found < doubtful::<T>(n) && self.factored.have_grown() && outcome == Outcome::Inaccurate => {
+                notes.push(Note::ConditionBeyondFactors);
+            }
+            Some(found) if found < doubtful::<T>(n) && self.factored.have_grown() && self.is_regular() => rcond = None,
+            Some(rcond) if rcond < doubtful::<T>(n) && is_finite(x) => {
+                self.tell_condition(op, rcond, b, x, &certificate, &mut notes, &mut warnings);
+            }
+            _ => {}
+        }
+        if !is_finite(x) {
+            notes.push(Note::Overflow);
+        } else if outcome == Outcome::Inaccurate && (rcond.is_some() || !in_doubt) {
+            notes.push(Note::NotAtRoundingLevel { reached: too_large::<T>(&certificate) });
+        }
+        notes.extend(warnings.iter().cloned());
+        let report = SolveReport {
+            method: method.name(),
+            outcome,
+            iterations: steps,
+            recurrence_residual: None,
+            certificate,
+            operator_applications: refined.operator_applications,
+            preconditioner_applications: refined.solves + b.ncols(),
+            times: PhaseTimes { solve: solve_time, ..self.times },
+            bytes: Bytes { matrix: *matrix_bytes, factors: stats.bytes, workspace },
+            notes,
         };
-        (refined, r)
+        Told { report, rcond, warnings }
     }
 
-    /// X refined as a solution of the scaled system that was factored: residuals of rows at the end of the range, which underflow in
-    /// the units of A, do not there.
-    fn refined_in_units(&self, b: MatRef<'_, T>) -> Option<Mat<T>> {
-        let Factors::Behind(behind) = &self.factored.factors else { return None };
-        let (transform, factors) = (behind.transform(), behind.inner());
-        transform.scaling.as_ref()?;
-        let (a, b) = (transform.apply(self.a.rows()), transform.gathered(b.as_ref()));
-        let mut z = b.clone();
-        factors.solve_in_place(z.as_mut());
-        refine_with_residual(&a, factors, Op::Identity, b.as_ref(), &mut z, Refinement::Stagnation);
-        let mut x = Mat::zeros(z.nrows(), z.ncols());
-        transform.scatter_columns(&z, x.as_mut());
-        Some(x)
+    fn kept_vectors(&self) -> MutexGuard<'_, RefinementVectors<T>> {
+        self.vectors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether rounding may have taken digits of x: d = op(F)⁻¹·r of the residual r, which is rounding all over, is of the size of
     /// the error, and tells in one solve what an estimate of the condition number does in five. Found out once per factorization, without a solve
     /// where dominance tells that half of the digits cannot be lost.
-    fn is_in_doubt(&self, op: Op, r: &Mat<T>, x: &Mat<T>) -> bool {
+    fn is_in_doubt(&self, op: Op, r: MatRef<'_, T>, x: MatRef<'_, T>) -> bool {
         let n = x.nrows();
         if n <= DOUBLED_ROWS || self.factored.precision == Precision::Single || self.factored.rcond_is_known() {
             return true;
@@ -484,7 +387,7 @@ impl<T: Scalar> Solver<T> {
             if self.a.rcond_bound() > unit_roundoff::<T>().sqrt() {
                 return false;
             }
-            let (mut d, x) = (r.subcols(0, 1).to_owned(), x.col_as_slice(0));
+            let (mut d, x) = (r.subcols(0, 1).to_owned(), column(x, 0));
             self.factored.factors.solve_op_in_place(op, d.as_mut());
             let (largest_d, largest_x) = (max_abs(d.col_as_slice(0)), max_abs(x));
             // d may be √n times smaller than the error at its worst; without rounding it tells nothing.
@@ -632,52 +535,18 @@ fn is_of_method(failure: &Error) -> bool {
     matches!(failure, Error::Factor(FactorError::Breakdown { .. }) | Error::Input(InputError::InvalidStructure { .. }))
 }
 
-/// Steps for rows by themselves, at most.
-const ROW_STEPS: usize = 4;
+/// What vectors may take that are kept between solves, where factors take less.
+const KEPT_BYTES: usize = 1 << 20;
 
-/// Factors whose solutions have zeros where numbers overflow.
-struct FiniteOnly<'a, T: Scalar>(&'a dyn Factorization<T>);
-
-impl<T: Scalar> Factorization<T> for FiniteOnly<'_, T> {
-    fn n(&self) -> usize {
-        self.0.n()
-    }
-    fn method(&self) -> &'static str {
-        self.0.method()
-    }
-    fn solve_op_in_place(&self, op: Op, mut x: MatMut<'_, T>) {
-        self.0.solve_op_in_place(op, x.as_mut());
-        finite_only(x);
-    }
-    /// Never: the factors are lent for solves.
-    fn refactor(&mut self, _: Given<'_, T>, _: &mut dyn Monitor) -> bt_direct::Result<()> {
-        let why = "these factors are lent for solves; refactor those that they are".into();
-        Err(InputError::InvalidStructure { what: "refactorisation", why }.into())
-    }
-    fn stats(&self) -> FactorStats {
-        self.0.stats()
-    }
-    fn log_det(&self) -> LogDet<T> {
-        self.0.log_det()
-    }
+/// What a solve tells beside X.
+struct Told {
+    report: SolveReport,
+    rcond: Option<f64>,
+    warnings: Vec<Note>,
 }
 
-/// Zeros in the place of what is not finite.
-fn finite_only<T: Scalar>(mut x: MatMut<'_, T>) {
-    for column in x.as_mut().col_iter_mut() {
-        column.iter_mut().filter(|v| !Scalar::is_finite(**v)).for_each(|v| *v = zero());
-    }
-}
-
-fn is_finite<T: Scalar>(x: &Mat<T>) -> bool {
-    (0..x.ncols()).all(|j| x.col_as_slice(j).iter().all(|v| Scalar::is_finite(*v)))
-}
-
-/// e with 2⁻ᵉ·b half as far from the middle of the range as b, and x with it wherever it is; 0 where b is not near its ends.
-fn middle_exponent<T: Scalar>(b: &[T]) -> i32 {
-    let range = <T::Real as RealScalar>::MAX.to_f64().log2();
-    let exponent = max_abs(b).log2();
-    if exponent.is_finite() && exponent.abs() > range / 2.0 { (exponent / 2.0).floor() as i32 } else { 0 }
+fn is_finite<T: Scalar>(x: MatRef<'_, T>) -> bool {
+    (0..x.ncols()).all(|j| column(x, j).iter().all(|v| Scalar::is_finite(*v)))
 }
 
 /// The method asked for; where it meets a pivot that only it cannot use, and another may take its place, the next stronger one in the
@@ -710,6 +579,7 @@ fn named<T: Scalar>(
 mod tests {
     use bt_direct::Cyclic;
     use bt_formats::{Band, HybridLayout, Partition, Tridiagonal};
+    use faer::Mat;
 
     use super::*;
 

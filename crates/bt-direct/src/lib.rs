@@ -139,7 +139,7 @@ pub use parallel_cyclic_reduction::ParallelCyclicReduction;
 pub use periodic::PeriodicTridiagonal;
 pub use permuted_triangular::PermutedTriangular;
 pub use rbt::{Fallback, FallbackReason, Rbt, RbtOptions};
-pub use refine::{Refined, Refinement, refine, refine_with_residual};
+pub use refine::{Refined, Refinement, RefinementVectors, refine, refine_in};
 pub use selected_inverse::{SelectedInverse, inverse_diagonal};
 pub use sparse_cholesky::{SparseCholesky, SymbolicCholesky};
 pub use sparse_ldl::SparseLdl;

@@ -4,10 +4,11 @@
 //! Refinement makes a solve backward stable even when the factors are not quite (Skeel, Math. Comp. 35, 1980,
 //! doi:10.1090/S0025-5718-1980-0572859-4), componentwise too. The residual is the one that the certificate was computed
 //! from, so that a step costs a solve and one pass over A. A step that does not improve is undone. Several right-hand sides
-//! are refined together and judged by the worst. Memory: one copy of B for the residual, and two of X when a step is made.
+//! are refined together and judged by the worst. Memory: the residual, as large as B, and as much when a step is made; a caller may
+//! keep both ([`RefinementVectors`]).
 
 use bt_formats::{Certificate, Matrix, Op, RealScalar, Scalar, certify_with_residual};
-use faer::{Mat, MatRef};
+use faer::{Mat, MatMut, MatRef};
 
 use crate::factorization::Factorization;
 
@@ -50,22 +51,61 @@ pub fn refine<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     x: &mut Mat<T>,
     refinement: Refinement,
 ) -> Refined {
-    refine_with_residual(a, factors, op, b, x, refinement).0
+    refine_in(a, factors, op, b, x.as_mut(), refinement, &mut RefinementVectors::default())
 }
 
-/// As [`refine`], with the last residual: that of `x`, or of what the last step made of it where that was not kept.
+/// The vectors that refinement works in: kept for the next right-hand sides, they are taken once for all that have one shape.
+#[derive(Debug)]
+pub struct RefinementVectors<T> {
+    residual: Mat<T>,
+    /// X with the correction of a step, once there was one.
+    stepped: Mat<T>,
+}
+
+impl<T: Scalar> Default for RefinementVectors<T> {
+    fn default() -> Self {
+        Self { residual: Mat::new(), stepped: Mat::new() }
+    }
+}
+
+impl<T: Scalar> RefinementVectors<T> {
+    /// The last residual: that of X, or of what the last step made of it where that was not kept.
+    pub fn residual(&self) -> MatRef<'_, T> {
+        self.residual.as_ref()
+    }
+
+    /// The same, to be written.
+    pub fn residual_mut(&mut self) -> MatMut<'_, T> {
+        self.residual.as_mut()
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        [&self.residual, &self.stepped].map(|m| m.nrows() * m.ncols() * size_of::<T>()).iter().sum()
+    }
+}
+
+/// `m` with so many rows and columns.
+fn fit<T: Scalar>(m: &mut Mat<T>, rows: usize, cols: usize) {
+    if (m.nrows(), m.ncols()) != (rows, cols) {
+        *m = Mat::zeros(rows, cols);
+    }
+}
+
+/// As [`refine`], in vectors of the caller's.
 ///
 /// # Panics
 /// As there.
 #[inline(never)]
-pub fn refine_with_residual<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
+pub fn refine_in<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T> + ?Sized>(
     a: &A,
     factors: &F,
     op: Op,
     b: MatRef<'_, T>,
-    x: &mut Mat<T>,
+    mut x: MatMut<'_, T>,
     refinement: Refinement,
-) -> (Refined, Mat<T>) {
+    vectors: &mut RefinementVectors<T>,
+) -> Refined {
     let max_steps = match refinement {
         Refinement::Auto => 3,
         Refinement::Stagnation => 50,
@@ -80,27 +120,24 @@ pub fn refine_with_residual<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T
         Refinement::Steps(_) => false,
     };
     // r ← B − op(A)·X
-    let mut r = b.to_owned();
+    let RefinementVectors { residual: r, stepped } = vectors;
+    fit(r, b.nrows(), b.ncols());
     let certificate = certify_with_residual(a, op, x.as_ref(), b, r.as_mut());
     let mut done = Refined { steps: 0, certificate, operator_applications: b.ncols(), solves: 0 };
     let auto = !matches!(refinement, Refinement::Steps(_));
-    let mut candidate = Mat::zeros(0, 0);
-    let mut corrections = (refinement == Refinement::Stagnation).then(|| Corrections::new(x));
+    let mut corrections = (refinement == Refinement::Stagnation).then(|| Corrections::new(x.as_ref()));
     for _ in 0..max_steps {
         let c = done.certificate;
         if good(&c) {
             break;
         }
         // d ← op(F)⁻¹·r;  X' ← X + d;  r ← B − op(A)·X'
-        if candidate.nrows() == 0 {
-            candidate = r.clone();
-        } else {
-            candidate.copy_from(&r);
-        }
-        factors.solve_op_in_place(op, candidate.as_mut());
-        let shrinks = corrections.as_mut().is_some_and(|before| before.replace(candidate.as_ref(), x.as_ref()));
-        candidate += &*x;
-        let certificate = certify_with_residual(a, op, candidate.as_ref(), b, r.as_mut());
+        fit(stepped, b.nrows(), b.ncols());
+        stepped.copy_from(&*r);
+        factors.solve_op_in_place(op, stepped.as_mut());
+        let shrinks = corrections.as_mut().is_some_and(|before| before.replace(stepped.as_ref(), x.as_ref()));
+        *stepped += x.as_ref();
+        let certificate = certify_with_residual(a, op, stepped.as_ref(), b, r.as_mut());
         done.operator_applications += b.ncols();
         done.solves += b.ncols();
         let silent =
@@ -109,7 +146,7 @@ pub fn refine_with_residual<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T
         if !blind && !better(&certificate, &c, goal) {
             break;
         }
-        std::mem::swap(x, &mut candidate);
+        x.copy_from(&*stepped);
         done.steps += 1;
         done.certificate = certificate;
         // Progress by less than a factor two is the end of it.
@@ -120,7 +157,7 @@ pub fn refine_with_residual<T: Scalar, A: Matrix<T> + ?Sized, F: Factorization<T
             break;
         }
     }
-    (done, r)
+    done
 }
 
 /// A componentwise backward error that tells nothing about progress: an unknown far below the others has no digit yet.
@@ -130,7 +167,7 @@ const SILENT: f64 = 0.1;
 struct Corrections(Vec<f64>);
 
 impl Corrections {
-    fn new<T: Scalar>(x: &Mat<T>) -> Self {
+    fn new<T: Scalar>(x: MatRef<'_, T>) -> Self {
         Self(vec![f64::INFINITY; x.nrows() * x.ncols()])
     }
 

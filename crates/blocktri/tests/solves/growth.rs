@@ -3,7 +3,7 @@
 use crate::common::{by, csr, named, solved};
 use blocktri::faer::Mat;
 use blocktri::{Condition, Error, FactorError, Note, Outcome, SolveOptions, Solver, solve};
-use bt_formats::{Csr, LinearOperator};
+use bt_formats::{Csr, LinearOperator, c32};
 
 /// Multiple shooting, rows and columns in an order of their own.
 fn shuffled_shooting(blocks: usize, seed: u64) -> Csr<f64> {
@@ -116,5 +116,31 @@ fn grown_factors_do_not_tell_the_condition() {
         assert_eq!(s.rcond.is_some(), told, "{method}: {:?}", s.rcond);
         assert_eq!(s.report.notes.contains(&Note::ConditionBeyondFactors), !told, "{method}: {:?}", s.report.notes);
         assert_eq!(s.report.outcome == Outcome::Converged, told, "{method}");
+    }
+}
+
+/// Elements that double with each row leave no digit of what the factors in single precision say of the condition; but powers of two are
+/// exact, and so are the answers.
+#[test]
+fn grown_factors_do_not_call_a_matrix_singular() {
+    let n = 58;
+    let c = |re, im| c32::new(re, im);
+    let last = [
+        (n - 2, n - 2, c(-1.0, 0.0)),
+        (n - 2, n - 1, c(0.0, 8.0)),
+        (n - 1, n - 2, c(0.0, -2.0)),
+        (n - 1, n - 1, c(8.0, 0.0)),
+    ];
+    let first = (0..n - 2).flat_map(|i| [i, n - 2, n - 1].map(|j| (i, j, c(1.0, 0.0))));
+    let below = (0..n).flat_map(|i| (0..i.min(n - 2)).map(move |j| (i, j, c(-1.0, 0.0))));
+    let a = csr(n, first.chain(below).chain(last));
+    for unknown in [n - 3, n - 2, n - 1] {
+        let x: Vec<c32> = (0..n).map(|i| c(f32::from(u8::from(i == unknown)), 0.0)).collect();
+        let mut b = Mat::zeros(n, 1);
+        a.apply(c(1.0, 0.0), &x, c(0.0, 0.0), b.col_as_slice_mut(0));
+        let s = solve(&a, b.as_ref(), &SolveOptions::by(named("dense-lu")), &mut ()).unwrap();
+        assert_eq!((s.report.outcome, s.rcond), (Outcome::Converged, None), "{:?}", s.report.notes);
+        assert!(s.warnings.is_empty() && (0..n).all(|i| (s.x[(i, 0)] - x[i]).norm() < 1e-6), "{:?}", s.warnings);
+        assert!(s.report.notes.iter().any(|note| matches!(note, Note::Growth { .. })), "{:?}", s.report.notes);
     }
 }

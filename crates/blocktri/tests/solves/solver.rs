@@ -3,9 +3,10 @@
 use blocktri::faer::{Mat, mat};
 use blocktri::{
     Csr, DeviceChoice, Direct, Error, FactorError, Krylov, KrylovMethod, Op, Outcome, Place, Precond, Reorder, Scalar,
-    SolveOptions, Solver, c64,
+    SolveOptions, Solver, Tridiagonal, c64,
 };
 use bt_formats::{Matrix, Par, one, zero};
+use bt_testkit::alloc::{is_counting, peak_bytes};
 use bt_testkit::csr;
 
 /// A chain that is not symmetric, in an order in which it is not a chain.
@@ -196,4 +197,29 @@ fn factors_are_not_kept_on_another_device_than_asked_for() {
     let b = product(&a, Op::Identity, &Mat::full(60, 1, 1.0));
     let answer = Solver::new(&a, &auto, &mut ()).unwrap().solve(b.as_ref()).unwrap();
     assert_eq!(answer.device, DeviceChoice::Cpu);
+}
+
+/// The second solve of a shape holds its report and what certificates need, however many rows: no vector.
+#[test]
+fn further_right_hand_sides_take_no_vectors() {
+    for n in [1000, 100_000] {
+        let diagonal = |v: f64| vec![v; n];
+        let mut off = [diagonal(-1.0), diagonal(-1.0)];
+        (off[0][0], off[1][n - 1]) = (0.0, 0.0);
+        let [lower, upper] = off;
+        let a = Tridiagonal::new(lower, diagonal(4.0), upper).unwrap();
+        let by_rows = a.to_csr().unwrap();
+        let given = Solver::new(&a, &SolveOptions::default(), &mut ()).unwrap();
+        let rows = Solver::new(&by_rows, &SolveOptions::default(), &mut ()).unwrap();
+        for solver in [given, rows] {
+            let b = Mat::from_fn(n, 1, |i, _| 1.0 + (i % 5) as f64);
+            let mut x = Mat::zeros(n, 1);
+            let first = solver.solve_into(b.as_ref(), x.as_mut()).unwrap();
+            let expected = solver.solve(b.as_ref()).unwrap();
+            assert_eq!((&x, first.certificate), (&expected.x, expected.report.certificate));
+            let (report, peak) = peak_bytes(|| solver.solve_into(b.as_ref(), x.as_mut()).unwrap());
+            assert_eq!(report.outcome, Outcome::Converged);
+            assert!(is_counting() && peak < 40_000, "{peak} bytes for {n} rows");
+        }
+    }
 }

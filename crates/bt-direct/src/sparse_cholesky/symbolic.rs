@@ -168,6 +168,12 @@ impl SymbolicCholesky {
         })
     }
 
+    /// Whether [`SparseCholesky`](crate::SparseCholesky) forms L row by row, not by supernodes, for which so many flops and entries of L are
+    /// counted.
+    pub fn pays_by_rows(flops: f64, fill: f64) -> bool {
+        flops < SUPERNODAL_FLOPS * fill
+    }
+
     /// n.
     pub fn n(&self) -> usize {
         self.order.len()

@@ -381,7 +381,7 @@ fn circuit(n: usize) -> Csr<f64> {
 }
 
 /// The Laplacian of a grid by central differences.
-fn grid(sides: &[usize]) -> Csr<f64> {
+pub(crate) fn grid(sides: &[usize]) -> Csr<f64> {
     rows(sides.iter().product(), |i, row| {
         row.push((i, 2.0 * sides.len() as f64));
         let mut stride = 1;

@@ -131,8 +131,11 @@ pub(crate) fn paired<T: Scalar>(a: &Csr<T>, symbolic: &SymbolicLu) -> f64 {
 }
 
 /// What elimination without interchanges fills in approximate minimum degree order of A + Aᵀ.
+#[derive(Clone, Copy)]
 pub(crate) struct Fill {
     n: f64,
+    /// Entries of A.
+    nnz: f64,
     /// Entries of L below its diagonal.
     below: f64,
     lu_flops: f64,
@@ -146,7 +149,7 @@ impl Fill {
         let found = minimum_degree(a).ok()?;
         let flops = |products: f64| found.below + 2.0 * products;
         let (lu_flops, half_flops) = (flops(found.lu_products), flops(found.ldl_products));
-        Some(Self { n: a.nrows() as f64, below: found.below, lu_flops, half_flops })
+        Some(Self { n: a.nrows() as f64, nnz: a.nnz() as f64, below: found.below, lu_flops, half_flops })
     }
 
     pub fn lu_entries(&self) -> f64 {
@@ -169,15 +172,38 @@ impl Fill {
         self.below + self.n
     }
 
-    /// L, and what its supernodes are assembled from.
+    /// Of Cholesky factors with all that makes them, which [`SymbolicCholesky::bytes`] counts.
     pub fn half_bytes<T: Scalar>(&self) -> u64 {
-        (1.3 * self.half_entries() * (size_of::<T>() + 4) as f64) as u64
+        let (number, entries, Self { n, nnz, half_flops, .. }) = (size_of::<T>() as f64, self.half_entries(), *self);
+        // The order, A's pattern, and vectors side by side.
+        let kept = n * (8.0 * number + 16.0) + 4.0 * nnz;
+        let factors = if SymbolicCholesky::pays_by_rows(half_flops, entries) {
+            // And one half of A.
+            (entries + f64::midpoint(n, nnz)) * (number + 4.0) + n * (number + 24.0)
+        } else {
+            number * (0.93 * entries + 1.65 * block_of(half_flops) + 9.9 * n)
+        };
+        (kept + factors) as u64
     }
 
-    /// Numbers and indices, and as much again while supernodes are assembled.
+    /// Of LU factors with all that makes them, which [`SymbolicLu::bytes`] counts.
     pub fn lu_bytes<T: Scalar>(&self) -> u64 {
-        (2.0 * self.lu_entries() * (size_of::<T>() + 4) as f64) as u64
+        let (number, entries, Self { n, nnz, lu_flops, .. }) = (size_of::<T>() as f64, self.lu_entries(), *self);
+        // The order, factors of units, A by columns, and vectors side by side.
+        let kept = n * (10.0 * number + 20.0) + nnz * (number + 8.0);
+        let factors = if SymbolicLu::pays_by_columns(lu_flops, entries) {
+            (entries - n) * (number + 4.0) + n * (2.0 * number + 48.0)
+        } else {
+            number * (0.97 * entries + 0.72 * block_of(lu_flops) + 19.8 * n)
+        };
+        (kept + factors) as u64
     }
+}
+
+/// Numbers of a full block that takes so many operations, in units: what work by supernodes has room for beside the factors grows with
+/// it. Its share, and that of rows (zeros inside supernodes, indices), are those of grids and of disks in two dimensions and in three.
+fn block_of(flops: f64) -> f64 {
+    flops.powf(2.0 / 3.0)
 }
 
 /// Incomplete factors on the pattern of A, some five passes over it and the products of their elimination, and so many steps: a product
@@ -248,6 +274,24 @@ mod tests {
             let counted = BandLu::new(&Band::from_csr(&a).unwrap()).unwrap().stats().flops;
             let predicted = pivoted_band_flops(&a, |i| i, (k, k));
             assert!(counted < predicted && predicted < 2.5 * counted, "{predicted} for {counted}, the solve apart");
+        }
+    }
+
+    #[test]
+    fn bytes_of_sparse_factors_are_foreseen() {
+        let squares: [&[usize]; 3] = [&[40, 40], &[90, 90], &[160, 160]];
+        let others: [&[usize]; 5] = [&[4, 3000], &[12, 12, 12], &[20, 20, 20], &[3, 3, 1500], &[8, 8, 100]];
+        for sides in squares.into_iter().chain(others) {
+            let a = crate::calibrate::grid(sides);
+            let fill = Fill::of(&a).unwrap();
+            let half = SymbolicCholesky::new(&a).unwrap().bytes::<f64>().unwrap() as f64;
+            let whole = SymbolicLu::new(&a).unwrap().bytes::<f64>().unwrap() as f64;
+            for (what, foreseen, counted) in
+                [("L", fill.half_bytes::<f64>(), half), ("L and U", fill.lu_bytes::<f64>(), whole)]
+            {
+                let ratio = foreseen as f64 / counted;
+                assert!((0.95..1.05).contains(&ratio), "{what} of {sides:?}: {foreseen} for {counted}");
+            }
         }
     }
 }

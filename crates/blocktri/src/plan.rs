@@ -11,6 +11,9 @@
 //! some 10·w³ multiplications and 8·w² entries (A. George, SIAM J. Numer. Anal. 10 (1973) 345–363, doi:10.1137/0710032), and of a
 //! cube about as many of its own w.
 //!
+//! The same level tells how narrow a band may become in reverse Cuthill–McKee order, which is not made where sparse factors are estimated to
+//! be far faster.
+//!
 //! A reordering or a symbolic phase costs time itself, which may be more than the solve. It is done while a lower bound of what it can
 //! reach, its own time included, is below the best candidate so far: half-bandwidths are at least half the entries of a row, and
 //! factors hold at least the entries of A. And it is done where the best candidate takes [`WORTH`] times as long as the order itself: whether
@@ -20,7 +23,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use bt_direct::{Components, Cyclic, SparseLdl, SymbolicCholesky, SymbolicLu};
-use bt_formats::detect::{natural_partition, triangular_order};
+use bt_formats::detect::{natural_partition, natural_partition_under, triangular_order};
 use bt_formats::reorder::{bandwidth, bandwidth_under, rcm};
 use bt_formats::{Csr, DiagonalEntries, LinearOperator, Matrix, Partition, Permutation, Scalar, memory};
 use bt_iter::{DroppedFill, TriangularSolves};
@@ -44,7 +47,7 @@ use crate::partition::partition;
 use crate::parts::Parts;
 use crate::preconditioners::Precond;
 use crate::stored::Stored;
-use crate::structure::{dominant, middle_level};
+use crate::structure::{Search, dominant, search};
 
 /// What a method need not find out again once its matrix has been weighed.
 #[derive(Clone, Default)]
@@ -290,7 +293,7 @@ pub(crate) fn cheaper_order<T: Scalar>(a: &Csr<T>, family: Family) -> Result<Opt
     }
     let p = rcm(a)?;
     match family {
-        Family::Blocks => list.push_blocks(Some(&p), &natural_partition(&a.permute(&p, &p))?),
+        Family::Blocks => list.push_blocks(Some(&p), &natural_partition_under(a, &p)?),
         _ => list.push_band(Some(&p), bandwidth_under(a, &p)),
     }
     rank(&mut list.candidates);
@@ -385,6 +388,8 @@ struct List<'a, T: Scalar> {
     allowed: OnceCell<Option<u64>>,
     symmetry: OnceCell<Symmetry>,
     dominance: OnceCell<bool>,
+    /// Made where it is needed.
+    search: OnceCell<Search>,
     /// Whether a band or blocks hold little but entries of A: no order makes them narrower.
     is_full: bool,
     found: Found,
@@ -392,9 +397,17 @@ struct List<'a, T: Scalar> {
 
 impl<'a, T: Scalar> List<'a, T> {
     fn of(a: &'a Csr<T>) -> Self {
-        let (allowed, symmetry, dominance) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        let (machine, candidates) = (Machine::here(), Vec::new());
-        Self { a, machine, candidates, allowed, symmetry, dominance, is_full: false, found: Found::default() }
+        Self {
+            a,
+            machine: Machine::here(),
+            candidates: Vec::new(),
+            allowed: OnceCell::new(),
+            symmetry: OnceCell::new(),
+            dominance: OnceCell::new(),
+            search: OnceCell::new(),
+            is_full: false,
+            found: Found::default(),
+        }
     }
 
     fn finish(self, rcm: Option<Permutation>) -> Plan {
@@ -409,7 +422,7 @@ impl<'a, T: Scalar> List<'a, T> {
 
     /// Seconds of a sparse factorization by nested dissection, its ordering included.
     fn estimate_of_sparse(&self) -> f64 {
-        let (w, n, nnz) = (middle_level(self.a) as f64, self.a.nrows() as f64, self.a.nnz() as f64);
+        let (w, n, nnz) = (self.search().middle as f64, self.a.nrows() as f64, self.a.nnz() as f64);
         let halves = if self.is_definite() { 1.0 } else { 2.0 };
         let entries = halves * (8.0 * w * w + nnz / 2.0);
         let products = halves * 10.0 * w * w * w;
@@ -420,6 +433,26 @@ impl<'a, T: Scalar> List<'a, T> {
         };
         let flops = 2.0 * arithmetic::<T>() * products;
         self.seconds(&Work { kernel, steps: entries, flops, moved: 0.0, ordered: nnz, paired: 0.0, analysed: n + nnz })
+    }
+
+    fn longest_row(&self) -> usize {
+        self.a.row_ptr().windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0) as usize
+    }
+
+    fn search(&self) -> &Search {
+        self.search.get_or_init(|| search(self.a))
+    }
+
+    /// Whether sparse factors are estimated to take far less than elimination in a band that is as wide as the middle of the graph: in reverse
+    /// Cuthill–McKee order, which numbers level by level, it is hardly narrower.
+    fn is_for_sparse_factors(&self) -> bool {
+        /// How much less.
+        const FAR: f64 = 1.5;
+        let (n, w) = (self.a.nrows(), self.search().middle.max(self.longest_row().saturating_sub(1) / 2));
+        let half = self.seconds(&half_band_work::<T>(n, w));
+        let whole = self.seconds(&band_nopivot_work::<T>(n, (w, w)));
+        let band = if self.is_definite() { half.min(whole) } else { whole };
+        FAR * self.estimate_of_sparse() < band
     }
 
     fn seconds(&self, work: &Work) -> f64 {
@@ -457,11 +490,11 @@ impl<'a, T: Scalar> List<'a, T> {
     /// Seconds of a band or of blocks in the best order there may be.
     fn least_of_bands(&self) -> f64 {
         let (n, nnz) = (self.a.nrows() as f64, self.a.nnz() as f64);
-        let longest = self.a.row_ptr().windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        let longest = self.longest_row();
         // Rows of r entries on average reach at least (r − 1)/2 columns to a side, and few of them less; a band is as wide as its longest row
         // asks for, and of the three blocks that have a row one has at least a third of it.
         let reach = |entries: f64| (entries - 1.0).max(0.0) / 2.0;
-        let (half, widest, block) = (reach(nnz / n), reach(longest.into()), f64::from(longest) / 3.0);
+        let (half, widest, block) = (reach(nnz / n), reach(longest as f64), longest as f64 / 3.0);
         let of_band = |half: f64| n * (2.0 * half * half + 6.0 * half);
         let least = |kernel, steps, flops: f64| {
             let flops = arithmetic::<T>() * flops;
@@ -526,11 +559,15 @@ impl<'a, T: Scalar> List<'a, T> {
         if is_natural && !self.is_cheap() && (parts_first || !may_iterate) {
             self.push_components()?;
         }
-        let may_be_narrower = || !self.is_cheap() && !self.is_full && self.may_gain_in_order(self.least_of_bands());
+        let may_be_narrower = || {
+            let worth =
+                || self.may_gain_in_order(self.least_of_bands()) && !(may_iterate && self.is_for_sparse_factors());
+            !self.is_cheap() && !self.is_full && worth()
+        };
         if reorder == Reorder::Rcm || (reorder == Reorder::Auto && may_be_narrower()) {
             let p = rcm(a)?;
             let narrow = bandwidth_under(a, &p);
-            self.push_narrow(Some(&p), narrow, || Ok(natural_partition(&a.permute(&p, &p))?))?;
+            self.push_narrow(Some(&p), narrow, || Ok(natural_partition_under(a, &p)?))?;
             return Ok((Some(p), may_iterate));
         }
         Ok((None, may_iterate))
@@ -658,6 +695,9 @@ impl<'a, T: Scalar> List<'a, T> {
     }
 
     fn push_components(&mut self) -> Result<(), Error> {
+        if self.search.get().is_some_and(|search| search.reaches_all) {
+            return Ok(());
+        }
         let parts = Parts::of(self.a)?;
         // Where one part has nearly all entries, there is nothing to gain.
         let divided = parts.len() > 1 && 10 * parts.most_entries(self.a) <= 9 * self.a.nnz();

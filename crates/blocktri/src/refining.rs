@@ -160,9 +160,11 @@ impl<'a, T: Scalar> Run<'a, T> {
             Accuracy::Rounding => 8.0 * unit_roundoff::<T>(),
             Accuracy::Residual(rtol) => rtol,
         };
-        // r ← b − A·x
+        // r ← b − A·0, all of which is error where it is not zero.
         let mut r = b.to_owned();
-        let mut certificate = certify_with_residual(self.a, Op::Identity, x.as_ref(), b, r.as_mut());
+        let error = if r.col_as_slice(0).iter().all(|v| *v == zero()) { 0.0 } else { 1.0 };
+        let mut certificate =
+            Certificate { relative_residual: error, backward_error: error, componentwise_backward_error: error };
         let before = done.steps;
         for _ in 0..CORRECTIONS {
             if self.is_good(x.as_ref(), b, &certificate) {
@@ -191,11 +193,12 @@ impl<'a, T: Scalar> Run<'a, T> {
                 }
                 least = least.min(residual);
                 let predicted = if least < 1.0 { index as f64 * decades / -least.ln() } else { f64::INFINITY };
-                let share = if predicted.is_finite() { 4 } else { 2 };
                 let mut budget = self.budget.borrow_mut();
                 let exceeds = |steps: usize| {
-                    let tried = index >= LEAST_STEPS as usize && share * (spent + index) >= steps;
-                    tried && spent as f64 + predicted > steps as f64
+                    let (done, all, steps) = ((spent + index) as f64, spent as f64 + predicted, steps as f64);
+                    // A quarter is tried of what may be spent, and less the farther the prediction lies beyond; half where there is none.
+                    let share = if predicted.is_finite() { 4.0 * (all / steps).max(1.0) } else { 2.0 };
+                    index >= LEAST_STEPS as usize && all > steps && share * done >= steps
                 };
                 if exceeds(budget.steps)
                     && let Some(further) = budget.further.take()

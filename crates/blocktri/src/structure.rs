@@ -2,9 +2,16 @@
 
 use bt_formats::{Csr, LinearOperator, Scalar, Weight, zero};
 
-/// Unknowns of the smallest level that has a quarter of the unknowns on either side at least, in a breadth-first search along the rows of
-/// A from a last unknown of another search. Rows that are nearly full, which an ordering puts last, are left out of the search and counted.
-pub(crate) fn middle_level<T: Scalar>(a: &Csr<T>) -> usize {
+/// What a breadth-first search tells along the rows of A.
+pub(crate) struct Search {
+    /// Unknowns of the smallest level that has a quarter of the unknowns on either side at least, and the rows that are nearly full.
+    pub middle: usize,
+    /// Whether it reaches all unknowns: then A has no parts that nothing connects.
+    pub reaches_all: bool,
+}
+
+/// Begins at a last unknown of another search. Rows that are nearly full, which an ordering puts last, are left out and counted.
+pub(crate) fn search<T: Scalar>(a: &Csr<T>) -> Search {
     let n = a.nrows();
     // As approximate minimum degree has it (P. R. Amestoy, T. A. Davis & I. S. Duff, ACM TOMS 30 (2004), doi:10.1145/1024074.1024081).
     let full = (10.0 * (n as f64).sqrt()).max(16.0) as usize;
@@ -13,7 +20,7 @@ pub(crate) fn middle_level<T: Scalar>(a: &Csr<T>) -> usize {
     let mut seen = vec![false; n];
     let mut queue = Vec::with_capacity(n);
     let mut sizes = Vec::new();
-    let Some(mut start) = is_full.iter().position(|f| !f) else { return n };
+    let Some(mut start) = is_full.iter().position(|f| !f) else { return Search { middle: n, reaches_all: false } };
     for _ in 0..2 {
         seen.copy_from_slice(&is_full);
         queue.clear();
@@ -41,7 +48,7 @@ pub(crate) fn middle_level<T: Scalar>(a: &Csr<T>) -> usize {
         before += size;
         before - size <= 3 * reached / 4 && 4 * before >= reached
     });
-    middle.copied().min().unwrap_or(n) + fulls
+    Search { middle: middle.copied().min().unwrap_or(n) + fulls, reaches_all: reached == n }
 }
 
 /// Weakly diagonally dominant by rows or by columns: elimination without pivoting has growth at most 2.

@@ -14,6 +14,10 @@ use crate::error::Result;
 /// Rows of a slice, and diagonals of a chunk.
 const SLICE: usize = 8;
 
+/// Slices from which on one of [`SAMPLED`] is looked at before all are.
+const MANY: usize = 512;
+const SAMPLED: usize = 16;
+
 /// Eight diagonals of eight rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chunk {
@@ -32,7 +36,7 @@ pub(crate) struct SliceIndex {
 }
 
 impl SliceIndex {
-    /// The index of compressed rows, if it takes at most `limit` bytes.
+    /// The index of compressed rows, if it takes at most `limit` bytes; of many rows, if a sample of them promises it, too.
     ///
     /// # Errors
     /// [`crate::Error::TooLarge`] when the storage cannot be had.
@@ -40,18 +44,23 @@ impl SliceIndex {
         let n = row_ptr.len() - 1;
         let n_slices = n.div_ceil(SLICE);
         let most = limit.saturating_sub(4 * (n_slices + 1)) / size_of::<Chunk>();
+        let mut entries = Vec::new();
+        // Rows that do not resemble each other show it in a few slices of many.
+        if n_slices > MANY {
+            let mut chunks_of = |slice: usize| {
+                by_diagonals(row_ptr, cols, slice * SLICE, &mut entries);
+                entries.chunk_by(|a, b| a.0 == b.0).count().div_ceil(SLICE)
+            };
+            let sampled: usize = (0..n_slices).step_by(SAMPLED).map(&mut chunks_of).sum();
+            if 4 * SAMPLED * sampled > 5 * most {
+                return Ok(None);
+            }
+        }
         let mut out = Self { chunk_ptr: Vec::new(), chunks: Vec::new() };
         out.chunk_ptr.try_reserve_exact(n_slices + 1).map_err(|_| too_large("an index by diagonals", n_slices))?;
         out.chunk_ptr.push(0);
-        let mut entries: Vec<(i64, u8)> = Vec::new();
         for first in (0..n).step_by(SLICE) {
-            entries.clear();
-            for (q, p) in row_ptr[first..=n.min(first + SLICE)].windows(2).enumerate() {
-                let row = (first + q) as i64;
-                entries.extend(cols[p[0] as usize..p[1] as usize].iter().map(|&c| (c as i64 - row, q as u8)));
-            }
-            // Stable sorting finds the sorted rows and merges them.
-            entries.sort_by_key(|e| e.0);
+            by_diagonals(row_ptr, cols, first, &mut entries);
             for (d, same) in entries.chunk_by(|a, b| a.0 == b.0).enumerate() {
                 let Ok(offset) = i32::try_from(same[0].0) else { return Ok(None) };
                 let t = d % SLICE;
@@ -89,6 +98,18 @@ impl SliceIndex {
     }
 }
 
+/// The entries of the eight rows from `first` on: column less row, increasing, and which of the rows.
+fn by_diagonals(row_ptr: &[u32], cols: &[u32], first: usize, entries: &mut Vec<(i64, u8)>) {
+    entries.clear();
+    let last = (row_ptr.len() - 1).min(first + SLICE);
+    for (q, p) in row_ptr[first..=last].windows(2).enumerate() {
+        let row = (first + q) as i64;
+        entries.extend(cols[p[0] as usize..p[1] as usize].iter().map(|&c| (c as i64 - row, q as u8)));
+    }
+    // Stable sorting finds the sorted rows and merges them.
+    entries.sort_by_key(|e| e.0);
+}
+
 #[cfg(test)]
 mod tests {
     use super::SliceIndex;
@@ -107,5 +128,19 @@ mod tests {
         assert_eq!(index.bytes(), 3 * 40 + 3 * 4);
         assert!(SliceIndex::new(&row_ptr, &cols, 132).unwrap().is_some());
         assert!(SliceIndex::new(&row_ptr, &cols, 131).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_sample_of_many_rows_decides_as_all_of_them() {
+        // Two entries a row, on one pair of diagonals, or on others in each row.
+        let n = 9000u32;
+        let row_ptr: Vec<u32> = (0..=n).map(|i| 2 * i).collect();
+        let limit = 6 * n as usize;
+        let indexed = |far: &dyn Fn(u32) -> u32| {
+            let cols: Vec<u32> = (0..n).flat_map(|i| [i, i + 1 + far(i)]).collect();
+            SliceIndex::new(&row_ptr, &cols, limit).unwrap()
+        };
+        assert_eq!(indexed(&|_| 40).unwrap().chunks().len(), n as usize / 8);
+        assert!(indexed(&|i| i * 7919 % 1000).is_none());
     }
 }

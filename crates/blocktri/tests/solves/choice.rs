@@ -301,6 +301,37 @@ fn an_order_that_finds_a_narrow_band_comes_before_iterations() {
     assert!(error < 1e-6, "{error:e}");
 }
 
+/// Of an arrowhead nothing but sparse factors is possible, and of a square grid a band is as wide as the grid: the reverse Cuthill–McKee order is
+/// made of neither.
+#[test]
+fn an_order_for_a_band_is_not_made_where_sparse_factors_are_far_ahead() {
+    let n = 60_000;
+    let beside = (1..n).flat_map(|i| [(i, i, 4.0), (0, i, 1.0), (i, 0, 1.5)]);
+    let arrowhead = csr(n, std::iter::once((0, 0, 9e4)).chain(beside));
+    let side = 150;
+    let grid = csr(
+        side * side,
+        (0..side * side).flat_map(|i| {
+            let (x, y) = (i % side, i / side);
+            let near = [(x > 0, 1), (y > 0, side)].map(|(inside, stride)| inside.then(|| (i - stride, -1.0)));
+            let far =
+                [(x + 1 < side, 1), (y + 1 < side, side)].map(|(inside, stride)| inside.then(|| (i + stride, -1.0)));
+            near.into_iter()
+                .chain([Some((i, 4.0))])
+                .chain(far)
+                .flatten()
+                .map(move |(j, v)| (i, j, v))
+                .collect::<Vec<_>>()
+        }),
+    );
+    for a in [arrowhead, grid] {
+        let candidates = explain(&a, &SolveOptions::default()).unwrap().candidates;
+        let first = candidates.iter().find_map(Candidate::direct);
+        assert!(matches!(first, Some(Direct::SparseLu | Direct::SparseCholesky)), "{first:?}");
+        assert!(candidates.iter().all(|c| c.reorder == Reorder::None), "{candidates:?}");
+    }
+}
+
 #[test]
 fn hermitian_matrices_with_zeros_on_the_diagonal_are_not_given_to_lu() {
     // [K Bᵀ; B 0]: K a grid, B one row for every fourth unknown.

@@ -33,7 +33,9 @@ pub use components::components;
 pub use corner::{Corner, Side, corner};
 pub use definiteness::Definiteness;
 pub use dominance::{Dominance, DominanceKind};
-pub use partition::{finest_partition, is_block_tridiagonal, line_partition, natural_partition};
+pub use partition::{
+    finest_partition, is_block_tridiagonal, line_partition, natural_partition, natural_partition_under,
+};
 pub use symmetry::{Symmetry, symmetry};
 pub use transversal::has_transversal;
 pub use triangular::{TriangularOrder, is_diagonal, triangular_order};

@@ -21,6 +21,7 @@ use crate::csr::Csr;
 use crate::error::{Error, Result};
 use crate::operator::{LinearOperator, Matrix, zero};
 use crate::partition::Partition;
+use crate::permutation::Permutation;
 use crate::scalar::Scalar;
 
 /// The block-tridiagonal partition with the greatest number of blocks, the first of them as small as possible.
@@ -84,19 +85,28 @@ pub fn finest_partition<T: Scalar>(a: &Csr<T>) -> Result<Partition> {
 /// # Ok::<(), bt_formats::Error>(())
 /// ```
 pub fn natural_partition<T: Scalar>(a: &Csr<T>) -> Result<Partition> {
-    let reach = Reach::of(a)?;
-    let n = reach.n();
-    if n == 0 {
-        return Partition::from_sizes([]);
-    }
-    let (chain_slots, ends) = reach.best_chain();
-    let (uniform_slots, k) = reach.best_uniform();
-    let blocks = n.div_ceil(k) as f64;
-    if uniform_slots as f64 <= (1.0 + 2.0 / blocks) * chain_slots as f64 {
-        Partition::uniform(n, k)
-    } else {
-        from_ends(ends)
-    }
+    Reach::of(a)?.natural()
+}
+
+/// That of P·A·Pᵀ, which is not made.
+///
+/// # Errors
+/// [`crate::Error::NotSquare`]; [`crate::Error::DimensionMismatch`] when `order` is of another length.
+///
+/// # Cost
+/// O(nnz). 24n bytes.
+///
+/// ```
+/// use bt_formats::{Csr, Permutation, detect};
+/// // Unknowns 0 and 2, 2 and 1 are coupled: in the order 0, 2, 1 a chain.
+/// let a = Csr::from_dense(faer::mat![[2.0, 0.0, 1.0], [0.0, 2.0, 1.0], [1.0, 1.0, 2.0]].as_ref())?;
+/// let order = Permutation::from_order(vec![0, 2, 1])?;
+/// assert_eq!(detect::natural_partition(&a)?.n_blocks(), 1);
+/// assert_eq!(detect::natural_partition_under(&a, &order)?.n_blocks(), 3);
+/// # Ok::<(), bt_formats::Error>(())
+/// ```
+pub fn natural_partition_under<T: Scalar>(a: &Csr<T>, order: &Permutation) -> Result<Partition> {
+    Reach::under(a, order)?.natural()
 }
 
 /// The partition into *lines*: maximal runs of consecutive indices linked by the first off-diagonals, when it makes A
@@ -179,10 +189,57 @@ impl Reach {
             r[low + 1] = r[low + 1].max(i as u32 + 1);
             r[i + 1] = r[i + 1].max(high as u32 + 1);
         }
-        for e in 1..=n {
+        Ok(Self::from_farthest(r))
+    }
+
+    /// Of P·A·Pᵀ.
+    fn under<T: Scalar>(a: &Csr<T>, order: &Permutation) -> Result<Self> {
+        a.check_square()?;
+        let (n, position) = (a.nrows(), order.position());
+        if position.len() != n {
+            return Err(Error::DimensionMismatch { what: "length of the order", expected: n, found: position.len() });
+        }
+        let mut r = vec![0u32; n + 1];
+        for i in 0..n {
+            let at = position[i];
+            let (cols, values) = a.row(i);
+            // Where the row ends on either side, its diagonal included.
+            let (mut low, mut high) = (at, at);
+            for (&j, v) in cols.iter().zip(values) {
+                if *v != zero() {
+                    let place = position[j as usize];
+                    (low, high) = (low.min(place), high.max(place));
+                }
+            }
+            let (low, i) = (low as usize, at as usize);
+            r[low + 1] = r[low + 1].max(at + 1);
+            r[i + 1] = r[i + 1].max(high + 1);
+        }
+        Ok(Self::from_farthest(r))
+    }
+
+    /// From the farthest end that each index reaches by itself, one later.
+    fn from_farthest(mut r: Vec<u32>) -> Self {
+        for e in 1..r.len() {
             r[e] = r[e].max(r[e - 1]);
         }
-        Ok(Self(r))
+        Self(r)
+    }
+
+    /// See [`natural_partition`].
+    fn natural(&self) -> Result<Partition> {
+        let n = self.n();
+        if n == 0 {
+            return Partition::from_sizes([]);
+        }
+        let (chain_slots, ends) = self.best_chain();
+        let (uniform_slots, k) = self.best_uniform();
+        let blocks = n.div_ceil(k) as f64;
+        if uniform_slots as f64 <= (1.0 + 2.0 / blocks) * chain_slots as f64 {
+            Partition::uniform(n, k)
+        } else {
+            from_ends(ends)
+        }
     }
 
     fn n(&self) -> usize {

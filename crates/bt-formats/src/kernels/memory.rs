@@ -38,12 +38,17 @@ fn advise(start: *const u8, bytes: usize) {
 pub struct HugePages;
 
 impl HugePages {
-    /// From now on all threads take memory from one heap, which grows by what is missing and keeps what is given back for all of them; each
-    /// would begin heaps of its own, of at most 64 MiB (glibc). For the first line of a program with few threads.
+    /// From now on all threads take memory from one heap, which grows by what is missing and keeps what is given back for all of them, up to
+    /// 64 MiB at its end; each would begin heaps of its own, of at most 64 MiB, and arrays of some hundred kilobytes would be pages that are fresh
+    /// each time (glibc). For the first line of a program with few threads.
     pub fn share_one_heap() {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        // SAFETY: it changes where memory is taken from, and none that has been taken.
-        let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+        for (what, value) in
+            [(libc::M_ARENA_MAX, 1), (libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, 64 << 20)]
+        {
+            // SAFETY: it changes where memory is taken from, and none that has been taken.
+            let _ = unsafe { libc::mallopt(what, value) };
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 use crate::csr::Csr;
 use crate::doubled::{self, split, sum};
-use crate::operator::{Matrix, Op, Par};
+use crate::operator::{Matrix, Op, Par, zero};
 use crate::rounded::{Power, exponent_of};
 use crate::scalar::{self, RealScalar, Scalar, ScalarKind, c64};
 use crate::scaled::Scaled;
@@ -194,7 +194,7 @@ impl Done {
 }
 
 /// What the certificate needs of the rows of a residual, all of them in the range of doubles.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     /// maxᵢ |rᵢ|
     pub norm_r: f64,
@@ -247,6 +247,7 @@ pub(crate) fn totals<T: Scalar>(a: &Csr<T>, x: &[T], b: &[T], r: Option<&mut [T]
         return None;
     }
     let low = least_denominator::<T>(survey.sizes.0, smallest_x);
+    let squares = squares_fit::<T>(survey.sizes.0.min(smallest_x));
     let mut pieces: Vec<Option<&mut [T]>> = match r {
         Some(r) => r.chunks_mut(ROWS).map(Some).collect(),
         None => (0..b.len().div_ceil(ROWS)).map(|_| None).collect(),
@@ -254,7 +255,7 @@ pub(crate) fn totals<T: Scalar>(a: &Csr<T>, x: &[T], b: &[T], r: Option<&mut [T]
     let piece = |(k, r): (usize, &mut Option<&mut [T]>)| {
         let mut totals = None;
         let rows = k * ROWS..((k + 1) * ROWS).min(b.len());
-        bt_simd::dispatch(ByRows { a, x, b, rows, r: r.as_deref_mut(), low, totals: &mut totals });
+        bt_simd::dispatch(ByRows { a, x, b, rows, r: r.as_deref_mut(), low, squares, totals: &mut totals });
         totals
     };
     let parts: Option<Vec<Totals>> = match Par::auto(a.bytes()) {
@@ -315,6 +316,8 @@ struct ByRows<'a, T: Scalar> {
     rows: Range<usize>,
     r: Option<&'a mut [T]>,
     low: f64,
+    /// See [`squares_fit`].
+    squares: bool,
     totals: &'a mut Option<Totals>,
 }
 
@@ -325,11 +328,11 @@ impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
     fn with_simd<S: pulp::Simd>(self, _: S) {
         // Where there are vectors there is a fused multiply-add; without one the library's is slow.
         let fused = size_of::<S::f64s>() > size_of::<f64>();
-        let Self { a, x, b, rows, mut r, low, totals } = self;
+        let Self { a, x, b, rows, mut r, low, squares, totals } = self;
         let mut t = Totals::default();
         for (k, i) in rows.enumerate() {
             let (cols, values) = a.row(i);
-            let row = if T::IS_REAL && cols.len() >= LONG {
+            let row = if squares && cols.len() >= LONG {
                 long_row(fused, cols, values, x, b[i])
             } else {
                 let mut row = starting_with(b[i]);
@@ -356,17 +359,49 @@ impl<T: Scalar> pulp::WithSimd for ByRows<'_, T> {
     }
 }
 
-/// Entries from which a row of real numbers is summed in lanes.
+/// Entries from which a row is summed in lanes, of complex numbers where their squares stay in the range.
 const LONG: usize = 16;
 
 /// Sums of a row side by side, as the vectors of any processor hold them, joined in one order.
 const LANES: usize = 8;
 
-/// Sums of eight parts of a row.
-struct Lanes {
+/// The real or the imaginary part of eight sums.
+#[derive(Default)]
+struct Part {
     high: [f64; LANES],
     low: [f64; LANES],
     taken: [f64; LANES],
+}
+
+impl Part {
+    /// Lane l − v·x
+    #[inline(always)]
+    fn subtract(&mut self, l: usize, fused: bool, v: f64, x: f64) {
+        subtract_part(fused, v, x, &mut self.high[l], &mut self.low[l], &mut self.taken[l]);
+    }
+
+    /// Adds lane `from` to lane l.
+    #[inline(always)]
+    fn fold(&mut self, l: usize, from: usize) {
+        let (s, t) = sum(self.high[l], self.high[from]);
+        self.high[l] = s;
+        self.low[l] += self.low[from] + t;
+        self.taken[l] += self.taken[from] + t.abs();
+    }
+
+    /// Lane 0, added to a number.
+    #[inline(always)]
+    fn added_to(&self, start: f64) -> Sum {
+        let (s, t) = sum(start, self.high[0]);
+        Sum { high: s, low: self.low[0] + t, taken: self.taken[0] + t.abs() }
+    }
+}
+
+/// Sums of eight parts of a row.
+#[derive(Default)]
+struct Lanes {
+    re: Part,
+    im: Part,
     sums: [f64; LANES],
     denominators: [f64; LANES],
 }
@@ -375,46 +410,48 @@ impl Lanes {
     /// Adds an entry to each lane from `first` on.
     #[inline(always)]
     fn subtract<T: Scalar>(&mut self, fused: bool, places: &[u32; LANES], values: &[T; LANES], x: &[T], first: usize) {
-        let numbers: [f64; LANES] = if places[LANES - 1] - places[0] == LANES as u32 - 1 {
+        let numbers: [T; LANES] = if places[LANES - 1] - places[0] == LANES as u32 - 1 {
             // Columns without gaps.
             let x = &x[places[0] as usize..][..LANES];
-            std::array::from_fn(|l| x[l].re().to_f64())
+            std::array::from_fn(|l| x[l])
         } else {
-            std::array::from_fn(|l| x[places[l] as usize].re().to_f64())
+            std::array::from_fn(|l| x[places[l] as usize])
         };
         for l in 0..LANES {
-            let v = if l >= first { values[l].re().to_f64() } else { 0.0 };
-            let x = numbers[l];
-            self.sums[l] += v.abs();
-            self.denominators[l] += v.abs() * x.abs();
-            let (p, e) = product(fused, -v, x);
-            let (s, t) = sum(self.high[l], p);
-            self.high[l] = s;
-            self.low[l] += e + t;
-            self.taken[l] += e.abs() + t.abs();
+            let v = if l >= first { values[l] } else { zero() };
+            let (vr, vi) = (v.re().to_f64(), v.im().to_f64());
+            let (xr, xi) = (numbers[l].re().to_f64(), numbers[l].im().to_f64());
+            let (_, modulus) = scalar::size_and_modulus::<T>(vr, vi);
+            self.sums[l] += modulus;
+            self.denominators[l] += modulus * scalar::size_and_modulus::<T>(xr, xi).1;
+            self.re.subtract(l, fused, vr, xr);
+            if !T::IS_REAL {
+                self.re.subtract(l, fused, -vi, xi);
+                self.im.subtract(l, fused, vr, xi);
+                self.im.subtract(l, fused, vi, xr);
+            }
         }
     }
 
     /// Adds the upper half of the first `2·half` lanes to the lower.
     #[inline(always)]
-    fn fold(&mut self, half: usize) {
+    fn fold<T: Scalar>(&mut self, half: usize) {
         for l in 0..half {
-            let (s, t) = sum(self.high[l], self.high[l + half]);
-            self.high[l] = s;
-            self.low[l] += self.low[l + half] + t;
-            self.taken[l] += self.taken[l + half] + t.abs();
+            self.re.fold(l, l + half);
+            if !T::IS_REAL {
+                self.im.fold(l, l + half);
+            }
             self.sums[l] += self.sums[l + half];
             self.denominators[l] += self.denominators[l + half];
         }
     }
 }
 
-/// A row of [`LONG`] real numbers or more: eight entries at a time, the last eight again without those that have been added, then
-/// the eight sums. The additions that a number goes through are fewer than in one sum.
+/// A row of [`LONG`] numbers or more, whose squares have all their digits: eight entries at a time, the last eight again without those that have
+/// been added, then the eight sums. The additions that a number goes through are fewer than in one sum.
 #[inline(always)]
 fn long_row<T: Scalar>(fused: bool, cols: &[u32], values: &[T], x: &[T], b: T) -> Done {
-    let zeros = [0.0; LANES];
-    let mut lanes = Lanes { high: zeros, low: zeros, taken: zeros, sums: zeros, denominators: zeros };
+    let mut lanes = Lanes::default();
     let (groups, rest) = values.as_chunks::<LANES>();
     let (places, _) = cols.as_chunks::<LANES>();
     for (values, places) in groups.iter().zip(places) {
@@ -425,12 +462,14 @@ fn long_row<T: Scalar>(fused: bool, cols: &[u32], values: &[T], x: &[T], b: T) -
     {
         lanes.subtract(fused, places, values, x, LANES - rest.len());
     }
-    lanes.fold(4);
-    lanes.fold(2);
-    lanes.fold(1);
+    lanes.fold::<T>(4);
+    lanes.fold::<T>(2);
+    lanes.fold::<T>(1);
     let mut row = starting_with(b);
-    let (s, t) = sum(row.re.high, lanes.high[0]);
-    row.re = Sum { high: s, low: lanes.low[0] + t, taken: lanes.taken[0] + t.abs() };
+    row.re = lanes.re.added_to(row.re.high);
+    if !T::IS_REAL {
+        row.im = lanes.im.added_to(row.im.high);
+    }
     row.sum = lanes.sums[0];
     row.denominator += lanes.denominators[0];
     row.entries = cols.len() as u32;
@@ -622,4 +661,46 @@ fn sum_with_exponents<T: Scalar, A: Matrix<T> + ?Sized>(
         sum: scaled(row.sum, entry),
     });
     Some(outside.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{c32, c64};
+    use faer::Mat;
+
+    /// Residuals and totals of long rows beside those of sums over one entry after the other.
+    fn same<T: Scalar>(n: usize, scale: f64) {
+        let entry = |i: usize, j: usize| {
+            let part = |k: usize| ((i * 7 + j * k) % 11) as f64 - 5.5;
+            if (i + j) % 6 == 5 { zero() } else { T::rounded(scale * part(3), scale * part(5)) }
+        };
+        let a = Csr::from_dense(Mat::from_fn(n, n, entry).as_ref()).unwrap();
+        let x: Vec<T> = (0..n).map(|i| T::rounded(1.0 + i as f64 / 3.0, (i % 7) as f64)).collect();
+        let b: Vec<T> = (0..n).map(|i| T::rounded(scale * i as f64, -0.3 * scale)).collect();
+        let (mut by_lanes, mut expected) = (vec![zero(); n], vec![zero(); n]);
+        let found = totals(&a, &x, &b, Some(&mut by_lanes)).unwrap();
+        let general = Residual::new(&a, Op::Identity, &x, &b).unwrap();
+        general.store(&mut expected);
+        for (&r, &e) in by_lanes.iter().zip::<&Vec<T>>(&expected) {
+            let distance: T = r - e;
+            assert!(modulus(distance) <= T::Real::EPSILON.to_f64() * modulus(e), "{n}: {r} {e}");
+        }
+        let largest = |k: usize| general.moduli().map(|row| row[k].to_f64()).fold(0.0, f64::max);
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-13 * b;
+        assert!(near(found.norm_r, largest(0)) && near(found.norm_a, largest(2)), "{n}: {found:?}");
+    }
+
+    #[test]
+    fn long_rows_are_those_summed_one_by_one() {
+        for n in [16, 20, 21, 27, 48] {
+            same::<f64>(n, 1.0);
+            same::<f32>(n, 1.0);
+            same::<c32>(n, 1.0);
+            // The squares of the last lose digits: their rows are not summed in lanes.
+            for scale in [1.0, 1e100, 1e-145] {
+                same::<c64>(n, scale);
+            }
+        }
+    }
 }

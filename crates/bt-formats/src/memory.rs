@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use crate::error::{Error, Result};
+use crate::kernels;
 
 /// How much may be taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,10 +83,15 @@ pub fn address_space() -> Option<u64> {
     under_limits(&from_system)
 }
 
-/// Bytes that may still be taken under the limit set; `None` where nothing is known and nothing was set.
+/// Bytes that may still be taken under the limit set; `None` where nothing is known and nothing was set. A program that keeps what it gave
+/// back ([`HugePages::share_one_heap`](crate::HugePages::share_one_heap)) hands it to the system first where little is left.
 pub fn allowed() -> Option<u64> {
+    /// Far more than is kept.
+    const PLENTY: u64 = 1 << 30;
     let limit = *LIMIT.read().unwrap_or_else(PoisonError::into_inner);
-    under(limit, available(), || status(&from_system, "VmRSS:").unwrap_or(0))
+    let look = || under(limit, available(), || status(&from_system, "VmRSS:").unwrap_or(0));
+    let found = look();
+    if found.is_some_and(|bytes| bytes < PLENTY) && kernels::give_back() { look() } else { found }
 }
 
 fn under(limit: Limit, available: Option<u64>, held: impl FnOnce() -> u64) -> Option<u64> {

@@ -308,7 +308,7 @@ fn an_order_for_a_band_is_not_made_where_sparse_factors_are_far_ahead() {
     let n = 60_000;
     let beside = (1..n).flat_map(|i| [(i, i, 4.0), (0, i, 1.0), (i, 0, 1.5)]);
     let arrowhead = csr(n, std::iter::once((0, 0, 9e4)).chain(beside));
-    let side = 150;
+    let side = 250;
     let grid = csr(
         side * side,
         (0..side * side).flat_map(|i| {

@@ -3,6 +3,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::TryReserveError;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes from which on memory is asked for in huge pages: two of them at least are whole ones.
 const LARGE: usize = 4 << 20;
@@ -48,8 +49,23 @@ impl HugePages {
         {
             // SAFETY: it changes where memory is taken from, and none that has been taken.
             let _ = unsafe { libc::mallopt(what, value) };
+            KEEPS.store(true, Ordering::Relaxed);
         }
     }
+}
+
+/// Whether this program keeps what is given back.
+static KEEPS: AtomicBool = AtomicBool::new(false);
+
+/// Gives to the system what the program's heap keeps, if it does.
+pub(crate) fn give_back() -> bool {
+    let keeps = KEEPS.load(Ordering::Relaxed);
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if keeps {
+        // SAFETY: it changes no memory that is taken.
+        let _ = unsafe { libc::malloc_trim(0) };
+    }
+    keeps
 }
 
 // SAFETY: all memory is the system's, which keeps the contract; the advice does not change it.

@@ -36,6 +36,7 @@ mod slices;
 
 use std::iter::once;
 
+pub(crate) use memory::give_back;
 pub use memory::{HugePages, ask_for_huge_pages, zeros};
 
 use crate::block_tridiagonal::ShortDiagonals;
